@@ -1,0 +1,59 @@
+// The shape of a Llama-family decoder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kvlens/error.h"
+
+namespace kvlens {
+
+// Which two elements of a head RoPE turns together (Su et al. 2021, arXiv:2104.09864).
+enum class RopePairing : std::uint8_t {
+  interleaved,  // (2i, 2i+1): the paper, llama2.c, GGUF llama
+  half_split,   // (i, i + head_dim/2): Hugging Face, GGUF qwen
+};
+
+struct RopeSpec {
+  RopePairing pairing = RopePairing::interleaved;
+  double theta = 10000.0;
+  // Divisor of each pair's frequency, [head_dim / 2], or empty for none (llama3 and linear scaling).
+  std::vector<double> freq_factors;
+
+  // Bitwise on every float, as a cache that holds rotated keys needs.
+  [[nodiscard]] bool same_bits(const RopeSpec& other) const noexcept;
+};
+
+struct Config {
+  std::size_t n_layers = 0;
+  std::size_t n_heads = 0;
+  std::size_t n_kv_heads = 0;  // n_heads is a multiple of it
+  std::size_t head_dim = 0;    // even; need not be d_model / n_heads
+  std::size_t d_model = 0;
+  std::size_t d_ff = 0;
+  std::size_t vocab_size = 0;
+  std::size_t max_seq_len = 0;
+  double rms_norm_eps = 1e-5;
+  RopeSpec rope;
+  bool qkv_bias = false;
+  bool qk_norm = false;          // RMSNorm with its own gain on every query and key head
+  bool tied_embedding = true;    // the vocabulary head is the token embedding
+  std::size_t sliding_window = 0;  // positions a row sees, itself included; 0: all
+
+  [[nodiscard]] std::size_t q_width() const noexcept { return n_heads * head_dim; }
+  [[nodiscard]] std::size_t kv_width() const noexcept { return n_kv_heads * head_dim; }
+  [[nodiscard]] std::size_t group_size() const noexcept { return n_heads / n_kv_heads; }
+  // First position that a row at `position` attends to.
+  [[nodiscard]] std::size_t window_begin(std::size_t position) const noexcept {
+    return sliding_window == 0 || position < sliding_window ? 0 : position + 1 - sliding_window;
+  }
+};
+
+// Errors: invalid_config (the field, its value and what is allowed), size_overflow.
+[[nodiscard]] Result<void> validate(const Config& config);
+
+// The first field that differs, floats compared by their bits. Errors: config_mismatch.
+[[nodiscard]] Result<void> check_same(const Config& expected, const Config& actual);
+
+}  // namespace kvlens

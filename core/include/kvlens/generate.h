@@ -1,0 +1,53 @@
+// Generation loops over a session: with the cache, and by replaying the whole prefix each time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kvlens/error.h"
+#include "kvlens/sampling.h"
+#include "kvlens/session.h"
+#include "kvlens/work.h"
+
+namespace kvlens {
+
+enum class StopReason : std::uint8_t { eos, token_limit, context_limit };
+
+struct GenerateRequest {
+  std::span<const std::uint32_t> prompt;
+  std::size_t max_new_tokens = 0;            // 0 does no work
+  std::optional<std::uint32_t> eos_token = {};
+  SamplingConfig sampling;
+};
+
+struct GenerateStep {
+  std::size_t prefix_length;  // tokens that the logits came after
+  Draw draw;
+};
+
+struct Generation {
+  std::vector<std::uint32_t> tokens;  // new ones, EOS included
+  StopReason stop;
+  std::vector<GenerateStep> steps;
+  Work work;
+};
+
+// Prefill, then sample and decode. A chosen token is decoded only if logits after it are needed.
+// Stop precedence: EOS, then token limit, then context limit (capacity).
+// Errors: those of prefill, decode and sample, and token_out_of_range for eos_token; an invalid
+// request changes nothing, and a failure under way resets the session to before the call and `rng`
+// with it.
+template <class T>
+[[nodiscard]] Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
+                                          SplitMix64& rng);
+
+// The same tokens from complete-prefix replays; the session's cache is not touched. Its context limit
+// is the session's capacity too.
+template <class T>
+[[nodiscard]] Result<Generation> generate_uncached(const Session<T>& session,
+                                                   const GenerateRequest& request, SplitMix64& rng);
+
+}  // namespace kvlens

@@ -1,0 +1,144 @@
+// The key/value cache: one LayerKvCache per layer, each with storage of its own.
+//
+// Rows are [batch, n_kv_heads, capacity, head_dim], keys already rotated. `len` selects the logical
+// prefix. Rows at and after `len` are scratch: a forward pass writes its rows there, and a commit only
+// advances `len`, so a call that fails has changed nothing that anyone can read.
+// Threading: one owner at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kvlens/config.h"
+#include "kvlens/error.h"
+#include "kvlens/memory.h"
+#include "kvlens/model.h"
+
+namespace kvlens {
+
+struct LayerGeometry {
+  std::size_t batch = 1;  // independent lanes
+  std::size_t n_kv_heads = 0;
+  std::size_t head_dim = 0;
+  std::size_t capacity = 0;     // rows a lane can hold, 1..max_seq_len
+  std::size_t max_seq_len = 0;  // positions the model knows
+  RopeSpec rope;                // how the stored keys are rotated
+};
+
+// Rows written at and after `len` that are not yet part of the prefix, and the state of the cache
+// they were prepared for.
+struct PreparedRows {
+  std::uint64_t storage_id;
+  std::size_t base_len;
+  std::size_t n_rows;
+};
+
+template <class T>
+class LayerKvCache {
+ public:
+  // Errors: zero_batch, zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
+  [[nodiscard]] static Result<LayerKvCache> create(const LayerGeometry& geometry);
+
+  LayerKvCache(LayerKvCache&&) noexcept = default;
+  LayerKvCache& operator=(LayerKvCache&&) noexcept = default;
+
+  // Adds one row to every lane: `keys` and `values` are [batch, n_kv_heads, head_dim], keys rotated
+  // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value; the cache is unchanged.
+  [[nodiscard]] Result<void> append(std::span<const T> keys, std::span<const T> values);
+
+  // Writes row `len + offset` of one lane as scratch: `key` and `value` are [n_kv_heads, head_dim].
+  // Errors: cache_full, shape_mismatch, non_finite_value (index in the row); `len` and the rows
+  // before it are unchanged either way.
+  [[nodiscard]] Result<void> prepare(std::size_t lane, std::size_t offset, std::span<const T> key,
+                                     std::span<const T> value);
+  // What a later commit checks itself against.
+  [[nodiscard]] PreparedRows prepared(std::size_t n_rows) const noexcept;
+  // Errors: cache_changed (storage or length differ from when the rows were prepared), cache_full.
+  [[nodiscard]] Result<void> check(const PreparedRows& rows) const;
+  // `check`, then `len += n_rows`; unchanged on error.
+  [[nodiscard]] Result<void> commit(const PreparedRows& rows);
+
+  // Keeps the first `len` rows. Errors: invalid_length (more than there are); unchanged.
+  [[nodiscard]] Result<void> truncate(std::size_t len);
+  // len = 0; the allocation and its bytes stay.
+  void reset() noexcept { len_ = 0; }
+
+  [[nodiscard]] std::size_t len() const noexcept { return len_; }
+  [[nodiscard]] const LayerGeometry& geometry() const noexcept { return geometry_; }
+  [[nodiscard]] std::uint64_t storage_id() const noexcept { return storage_id_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return 2 * keys_.size() * sizeof(T); }
+
+  // Views of one lane's KV head: [len, head_dim], valid until the cache moves.
+  [[nodiscard]] std::span<const T> keys(std::size_t lane, std::size_t kv_head) const noexcept;
+  [[nodiscard]] std::span<const T> values(std::size_t lane, std::size_t kv_head) const noexcept;
+  // 64-bit FNV-1a over the bytes of the first `n_rows` rows, keys then values, head by head.
+  [[nodiscard]] std::uint64_t content_hash(std::size_t n_rows) const noexcept;
+
+  // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity, head_dim].
+  [[nodiscard]] const T* key_rows(std::size_t lane, std::size_t kv_head) const noexcept;
+  [[nodiscard]] const T* value_rows(std::size_t lane, std::size_t kv_head) const noexcept;
+
+ private:
+  explicit LayerKvCache(LayerGeometry geometry) : geometry_(std::move(geometry)) {}
+  [[nodiscard]] std::size_t row_index(std::size_t lane, std::size_t kv_head,
+                                      std::size_t row) const noexcept;
+
+  LayerGeometry geometry_;
+  Buffer<T> keys_;    // [batch, n_kv_heads, capacity, head_dim]
+  Buffer<T> values_;  // [batch, n_kv_heads, capacity, head_dim]
+  std::size_t len_ = 0;
+  std::uint64_t storage_id_ = 0;  // unique in the process
+};
+
+// The caches of all layers of one model, and what the model was when they were made.
+template <class T>
+class KvCache {
+ public:
+  struct CapturedParameter {
+    std::uint64_t identity;
+    std::uint64_t revision;
+  };
+
+  // Errors: zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
+  [[nodiscard]] static Result<std::shared_ptr<KvCache>> create(const Model& model,
+                                                               std::size_t capacity);
+  // Takes layers made elsewhere as they are; binding checks them. `tokens` are the ids of the rows.
+  [[nodiscard]] static std::shared_ptr<KvCache> adopt(const Model& model,
+                                                      std::vector<LayerKvCache<T>> layers,
+                                                      std::vector<std::uint32_t> tokens);
+
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
+
+  [[nodiscard]] const Config& config() const noexcept { return config_; }
+  [[nodiscard]] std::span<const CapturedParameter> captured() const noexcept { return captured_; }
+  [[nodiscard]] std::span<LayerKvCache<T>> layers() noexcept { return layers_; }
+  [[nodiscard]] std::span<const LayerKvCache<T>> layers() const noexcept { return layers_; }
+  [[nodiscard]] std::size_t len() const noexcept { return layers_.empty() ? 0 : layers_[0].len(); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  // Ids of the committed rows, [len].
+  [[nodiscard]] std::span<const std::uint32_t> tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+
+ private:
+  template <class U>
+  friend class Session;
+  KvCache(const Model& model, std::size_t capacity);
+
+  Config config_;
+  std::size_t capacity_;
+  std::vector<CapturedParameter> captured_;
+  std::vector<LayerKvCache<T>> layers_;
+  std::vector<std::uint32_t> tokens_;  // [len], reserved to capacity
+  bool call_in_progress_ = false;      // a session is writing scratch rows
+};
+
+extern template class LayerKvCache<float>;
+extern template class LayerKvCache<double>;
+extern template class KvCache<float>;
+extern template class KvCache<double>;
+
+}  // namespace kvlens

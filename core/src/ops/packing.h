@@ -1,0 +1,33 @@
+// Storage forms of a matrix: ggml blocks to floats, and row-major blocks to and from the interleaved
+// order that the integer kernels stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "kvlens/dtype.h"
+#include "ops/matrix.h"
+
+namespace kvlens::ops {
+
+// Row `row` as floats, [cols]. Exact: the float32 values the format stands for; f64 storage to a
+// float row rounds once.
+template <class T>
+void dequantise_row(const MatrixView& matrix, std::size_t row, std::span<T> out) noexcept;
+
+// Whether `pack` has an interleaved form for this type.
+[[nodiscard]] bool can_pack(DType dtype) noexcept;
+// Rewrites whole groups of four rows of row-major storage in place, same size; rows after the last
+// whole group stay row-major. Needs four rows of scratch. `unpack` is its inverse.
+void pack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
+          std::span<std::byte> scratch) noexcept;
+void unpack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
+            std::span<std::byte> scratch) noexcept;
+
+// Index (in values) of the first value or block scale of row-major storage that is NaN or infinite.
+[[nodiscard]] std::optional<std::uint64_t> first_non_finite_stored(
+    DType dtype, std::span<const std::byte> data) noexcept;
+
+}  // namespace kvlens::ops
