@@ -1,0 +1,37 @@
+# CMake toolchain file: Emscripten as found by find.sh.
+execute_process(
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/find.sh
+  OUTPUT_VARIABLE emscripten OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT emscripten)
+  message(FATAL_ERROR "Emscripten 4.0 or newer is missing: run `npm run setup`.")
+endif()
+
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+set(EMSCRIPTEN TRUE)
+set(CMAKE_C_COMPILER ${emscripten}/emcc)
+set(CMAKE_CXX_COMPILER ${emscripten}/em++)
+set(CMAKE_AR ${emscripten}/emar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${emscripten}/emranlib CACHE FILEPATH "")
+
+# Linking takes seconds, and CMake's own checks of the compiler have no need of it.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+
+# Nothing of the host is to be found but programs.
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+
+# The compiler is a script that stays the same when the compiler behind it changes, so ccache is told
+# the version.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version ERROR_QUIET)
+string(MD5 version "${version}")
+set(KVLENS_CCACHE_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version})
+
+# Relaxed SIMD is behind a flag in Node 20, and the flag is gone from later ones.
+execute_process(COMMAND node --version OUTPUT_VARIABLE node OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(CMAKE_CROSSCOMPILING_EMULATOR node)
+if(node MATCHES "^v(1[0-9]|2[01])\\.")
+  list(APPEND CMAKE_CROSSCOMPILING_EMULATOR --experimental-wasm-relaxed-simd)
+endif()
