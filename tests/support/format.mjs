@@ -9,8 +9,17 @@ const files = ['core', 'wasm', 'tests'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true })
     .filter((path) => /\.(cc|h)$/.test(path) && !path.includes('node_modules'))
     .map((path) => join(folder, path)));
-const mode = process.argv.includes('--fix') ? ['-i'] : ['--dry-run', '-Werror'];
-const { status, error } = spawnSync('clang-format-19', [...mode, ...files], { cwd: root, stdio: 'inherit' });
-if (error) throw error;
-console.log(status === 0 ? `${files.length} C++ files are formatted` : 'to format them: npm run format');
-process.exit(status ?? 1);
+const run = (...mode) => {
+  const { stderr, error } = spawnSync('clang-format-19', [...mode, ...files], { cwd: root, encoding: 'utf8' });
+  if (error) throw error;
+  return stderr;
+};
+
+if (process.argv.includes('--fix')) {
+  run('-i');
+} else {
+  const unformatted = new Set([...run('--dry-run').matchAll(/^(.+?):\d+:\d+: /gm)].map(([, file]) => file));
+  for (const file of unformatted) console.log(`${file}: not formatted (npm run format)`);
+  process.exitCode = unformatted.size === 0 ? 0 : 1;
+  if (unformatted.size === 0) console.log(`${files.length} C++ files are formatted`);
+}
