@@ -1,0 +1,282 @@
+/**
+ * The one error type of the package.
+ *
+ * Every failure is a `KvLensError` with a `code` to branch on, a `context` whose type follows from the
+ * code (where, the limit and the value), a sentence, and the wrapped error as `cause`. The codes of the
+ * core are those of `core/include/kvlens/error.h`; a test holds the two lists equal.
+ */
+
+/** Nothing beyond the code. */
+export type NoContext = Record<string, never>;
+
+/** A named field, the value found and what is allowed. */
+export interface FieldContext {
+  readonly field: string;
+  readonly value: string;
+  readonly allowed: string;
+}
+
+/** A name that was absent, unknown or given twice. */
+export interface NameContext {
+  readonly name: string;
+}
+
+/** A count or identity that differs from the expected one. */
+export interface MismatchContext {
+  readonly expected: number;
+  readonly actual: number;
+}
+
+/** A layer whose property differs from the other layers' or from the model's. */
+export interface LayerMismatchContext {
+  readonly layer: number;
+  readonly expected: number;
+  readonly actual: number;
+}
+
+/** A tensor whose shape is not the expected one. */
+export interface ShapeContext {
+  readonly name: string;
+  readonly expected: readonly number[];
+  readonly actual: readonly number[];
+}
+
+/** A value beyond (or short of) a limit. */
+export interface LimitContext {
+  readonly value: number;
+  readonly limit: number;
+}
+
+/** How many of something stand in the way. */
+export interface CountContext {
+  readonly count: number;
+}
+
+/** A size in bytes that could not be had. */
+export interface BytesContext {
+  readonly bytes: number;
+}
+
+/** The first offending element of a tensor. */
+export interface ValueContext {
+  readonly tensor: string;
+  readonly index: number;
+  readonly value: number;
+}
+
+/** A token id outside the vocabulary, and where it stands in the call's tokens. */
+export interface TokenContext {
+  readonly position: number;
+  readonly id: number;
+  readonly vocabSize: number;
+}
+
+/** A parameter that is not the one the cache was made for. */
+export interface IdentityContext {
+  readonly index: number;
+  readonly name: string;
+}
+
+/** A parameter that has changed since the cache was made. */
+export interface RevisionContext {
+  readonly index: number;
+  readonly name: string;
+  readonly captured: number;
+  readonly current: number;
+}
+
+/** A place in the forward pass. */
+export interface SiteContext {
+  readonly stage: string;
+  readonly layer: number;
+  readonly position: number;
+}
+
+/** Context of every code of the C++ core, in the order of its table. */
+export interface CoreErrorContexts {
+  invalid_config: FieldContext;
+  missing_parameter: NameContext;
+  unknown_parameter: NameContext;
+  duplicate_parameter: NameContext;
+  parameter_shape_mismatch: ShapeContext;
+  parameter_size_mismatch: MismatchContext;
+  unsupported_dtype: NameContext;
+  non_finite_parameter: ValueContext;
+  parameter_borrowed: CountContext;
+  out_of_memory: BytesContext;
+  size_overflow: NoContext;
+  work_overflow: NoContext;
+  non_finite_value: ValueContext;
+  zero_batch: NoContext;
+  zero_capacity: NoContext;
+  capacity_exceeds_max_seq_len: LimitContext;
+  cache_full: LimitContext;
+  cache_changed: MismatchContext;
+  invalid_length: LimitContext;
+  rank_mismatch: MismatchContext;
+  not_a_single_token: MismatchContext;
+  batch_mismatch: MismatchContext;
+  width_mismatch: MismatchContext;
+  shape_mismatch: ShapeContext;
+  config_mismatch: FieldContext;
+  parameter_count_mismatch: MismatchContext;
+  parameter_identity_mismatch: IdentityContext;
+  parameter_revision_mismatch: RevisionContext;
+  layer_count_mismatch: MismatchContext;
+  incoherent_lengths: LayerMismatchContext;
+  layer_batch_mismatch: LayerMismatchContext;
+  layer_capacity_mismatch: LayerMismatchContext;
+  layer_geometry_mismatch: LayerMismatchContext;
+  layer_rope_mismatch: LayerMismatchContext;
+  empty_prompt: NoContext;
+  prompt_exceeds_capacity: LimitContext;
+  token_out_of_range: TokenContext;
+  not_empty: CountContext;
+  not_prefilled: NoContext;
+  call_in_progress: NoContext;
+  no_call_in_progress: NoContext;
+  interrupted: SiteContext;
+  count_mismatch: FieldContext;
+  cached_exceeds_replay: LimitContext;
+  invalid_sampling: FieldContext;
+  invalid_argument: FieldContext;
+}
+
+/** A field of a file: which file, which field, the value found and what is supported there. */
+export interface FileContext extends FieldContext {
+  readonly file: string;
+}
+
+/** Bytes that a file should hold but does not. */
+export interface TruncatedContext {
+  readonly file: string;
+  /** Bytes that the file must have for what was being read. */
+  readonly needed: number;
+  /** Bytes that it has. */
+  readonly size: number;
+}
+
+/** A request that failed; `status` is the HTTP status where there was a response. */
+export interface NetworkContext {
+  readonly url: string;
+  readonly status?: number;
+}
+
+/** Context of every code of files, tokenizers and chat templates. */
+export interface FileErrorContexts {
+  /** The file contradicts its own format. */
+  invalid_file: FileContext;
+  /** The file is well formed, but asks for something that kvlens does not do. */
+  unsupported_file: FileContext;
+  /** The file ends before what it announces. */
+  truncated_file: TruncatedContext;
+  /** A file that the checkpoint needs was not given or is not there. */
+  missing_file: NameContext;
+  /** A request failed, or the resource changed while it was read. */
+  network_error: NetworkContext;
+  /** The caller's AbortSignal fired. */
+  aborted: NoContext;
+  /** A tokenizer's data contradict themselves. */
+  invalid_tokenizer: FieldContext;
+  /** A kind of tokenizer that kvlens does not have. */
+  unsupported_tokenizer: FieldContext;
+  /** The checkpoint has no chat template. */
+  no_chat_template: NoContext;
+  /** The chat template cannot be parsed, or refused the messages. */
+  chat_template_failed: NoContext;
+  /** The environment has no storage for the download cache. */
+  cache_unavailable: NoContext;
+}
+
+/** Codes of the C++ core. */
+export type CoreErrorCode = keyof CoreErrorContexts;
+/** Codes of files, tokenizers and chat templates. */
+export type FileErrorCode = keyof FileErrorContexts;
+
+/** Context by code, for every code of the package. */
+export interface ErrorContexts extends CoreErrorContexts, FileErrorContexts {}
+/** Every code of the package. */
+export type ErrorCode = keyof ErrorContexts;
+
+/** The core's codes as values, in the order of the C++ table. */
+export const CORE_ERROR_CODES = [
+  'invalid_config',
+  'missing_parameter',
+  'unknown_parameter',
+  'duplicate_parameter',
+  'parameter_shape_mismatch',
+  'parameter_size_mismatch',
+  'unsupported_dtype',
+  'non_finite_parameter',
+  'parameter_borrowed',
+  'out_of_memory',
+  'size_overflow',
+  'work_overflow',
+  'non_finite_value',
+  'zero_batch',
+  'zero_capacity',
+  'capacity_exceeds_max_seq_len',
+  'cache_full',
+  'cache_changed',
+  'invalid_length',
+  'rank_mismatch',
+  'not_a_single_token',
+  'batch_mismatch',
+  'width_mismatch',
+  'shape_mismatch',
+  'config_mismatch',
+  'parameter_count_mismatch',
+  'parameter_identity_mismatch',
+  'parameter_revision_mismatch',
+  'layer_count_mismatch',
+  'incoherent_lengths',
+  'layer_batch_mismatch',
+  'layer_capacity_mismatch',
+  'layer_geometry_mismatch',
+  'layer_rope_mismatch',
+  'empty_prompt',
+  'prompt_exceeds_capacity',
+  'token_out_of_range',
+  'not_empty',
+  'not_prefilled',
+  'call_in_progress',
+  'no_call_in_progress',
+  'interrupted',
+  'count_mismatch',
+  'cached_exceeds_replay',
+  'invalid_sampling',
+  'invalid_argument',
+] as const satisfies readonly CoreErrorCode[];
+
+// Fails to compile when the list above lacks a code of the interface.
+type Missing = Exclude<CoreErrorCode, (typeof CORE_ERROR_CODES)[number]>;
+const nothingMissing: [Missing] extends [never] ? true : Missing = true;
+void nothingMissing;
+
+/**
+ * What every kvlens call throws or rejects with.
+ *
+ * Branch on `code`; `isKvLensError(error)` narrows an unknown value to the union of all codes, so that
+ * `switch (error.code)` gives each branch its own type of `context`.
+ */
+export class KvLensError<C extends ErrorCode = ErrorCode> extends Error {
+  override readonly name = 'KvLensError';
+  /** What went wrong. */
+  readonly code: C;
+  /** Where, the limit and the value. */
+  readonly context: ErrorContexts[C];
+
+  constructor(code: C, context: ErrorContexts[C], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.context = context;
+  }
+}
+
+/** Union over the codes: narrowing `code` narrows `context`. */
+export type AnyKvLensError = { [C in ErrorCode]: KvLensError<C> }[ErrorCode];
+
+/** Whether `value` is an error of this package. */
+export function isKvLensError(value: unknown): value is AnyKvLensError {
+  return value instanceof KvLensError;
+}
