@@ -188,13 +188,43 @@ export interface FileErrorContexts {
   cache_unavailable: NoContext;
 }
 
+/** Context of every code of handles, of the module as a whole, and of the worker engine. */
+export interface RuntimeErrorContexts {
+  /** The handle was disposed of. */
+  disposed: NameContext;
+  /** Sessions hold the model. */
+  model_in_use: CountContext;
+  /** A session is bound to the cache. */
+  cache_in_use: CountContext;
+  /** The session has no logits: no call has succeeded since binding, `reset` or `truncate`. */
+  no_logits: NoContext;
+  /** The session's calls are not one prefill and decodes. */
+  no_schedule: NoContext;
+  /** A builder was asked to write or seal with no parameter allocated. */
+  no_parameter_allocated: NoContext;
+  /** The module has trapped; only a fresh one works. */
+  module_aborted: NoContext;
+  /** The module could not be fetched, compiled or started. */
+  module_load_failed: NameContext;
+  /** This machine or page lacks something that was asked for. */
+  unsupported_environment: FieldContext;
+  /** Bytes that a model needs, and what the module's memory still has room for. */
+  model_too_large: LimitContext;
+  /** The checkpoint has no tokenizer. */
+  no_tokenizer: NoContext;
+  /** The engine's worker has ended. */
+  worker_died: NoContext;
+}
+
 /** Codes of the C++ core. */
 export type CoreErrorCode = keyof CoreErrorContexts;
 /** Codes of files, tokenizers and chat templates. */
 export type FileErrorCode = keyof FileErrorContexts;
+/** Codes of handles, the module and the worker engine. */
+export type RuntimeErrorCode = keyof RuntimeErrorContexts;
 
 /** Context by code, for every code of the package. */
-export interface ErrorContexts extends CoreErrorContexts, FileErrorContexts {}
+export interface ErrorContexts extends CoreErrorContexts, FileErrorContexts, RuntimeErrorContexts {}
 /** Every code of the package. */
 export type ErrorCode = keyof ErrorContexts;
 

@@ -1,0 +1,301 @@
+/**
+ * The synchronous level, `kvlens/core`: for Node, tests and one's own worker.
+ *
+ * Every failure throws a `KvLensError`, and a call that throws leaves everything as it was unless its
+ * comment says otherwise. Results are copies and stay valid. Handles hold memory of the module until
+ * `dispose()`, which may be called again; any other use after it is the error `disposed`. After a trap
+ * of the module every call is the error `module_aborted`; a fresh `loadCore()` works.
+ */
+import type {
+  CaptureOptions,
+  ComputeType,
+  Config,
+  ConfigInput,
+  Contrast,
+  Draw,
+  DType,
+  Evidence,
+  FloatArray,
+  MemoryInfo,
+  ModuleInfo,
+  ParameterInfo,
+  ParameterSpec,
+  RankedToken,
+  Replay,
+  Rng,
+  SamplingOptions,
+  Schedule,
+  Step,
+  StepInfo,
+  TokenIds,
+  Verification,
+  Work,
+} from './types.js';
+
+/** Something that holds memory of the module. */
+export interface Handle extends Disposable {
+  /** Gives the memory back. Calling it again does nothing. */
+  dispose(): void;
+  readonly disposed: boolean;
+}
+
+/** One instance of the module. */
+export interface Core {
+  readonly info: ModuleInfo;
+
+  /**
+   * A model from all of its parameters at once, row-major bytes in the order of `parameterSpecs`.
+   * Errors: those of `ModelBuilder`.
+   */
+  createModel(config: ConfigInput, parameters: Iterable<ParameterInput>): Model;
+  /** Builds a model one parameter at a time. Errors: invalid_config, size_overflow. */
+  modelBuilder(config: ConfigInput): ModelBuilder;
+  /**
+   * A random decoder: Xavier-uniform matrices drawn in the order of `parameterSpecs`, gains 1, biases 0.
+   * Errors: invalid_config, out_of_memory; `rng` is then as it was.
+   */
+  randomModel(config: ConfigInput, options: { readonly rng: Rng; readonly dtype?: 'f64' | 'f32' }): Model;
+  /**
+   * An empty cache for `model`. `capacity` is the rows a layer can hold, `maxSeqLen` by default.
+   * Errors: zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
+   */
+  createCache<C extends ComputeType = 'f32'>(model: Model, options?: CacheOptions<C>): KvCache<C>;
+  /**
+   * A session of `model` on `cache`, which it keeps usable: both can be disposed of only after it
+   * (`model_in_use`, `cache_in_use`). Errors: config_mismatch and the other binding errors of the core,
+   * out_of_memory; nothing is held then.
+   */
+  bind<C extends ComputeType>(model: Model, cache: KvCache<C>, options?: SessionOptions): Session<C>;
+  /** `createCache` and `bind`; the session owns the cache and disposes of it. */
+  createSession<C extends ComputeType = 'f32'>(
+    model: Model,
+    options?: CacheOptions<C> & SessionOptions,
+  ): Session<C>;
+
+  /** Every parameter that `config` calls for, in order. Errors: invalid_config. */
+  parameterSpecs(config: ConfigInput): ParameterSpec[];
+  /**
+   * Measured against formula, for both schedules. Errors: count_mismatch, cached_exceeds_replay,
+   * work_overflow, invalid_argument.
+   */
+  contrast(config: Config, cached: Schedule, replay: Schedule): Contrast;
+  /** What is alive, over all handles of this instance. */
+  memory(): MemoryInfo;
+}
+
+/** The bytes of one parameter, row-major. */
+export interface ParameterInput {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly data: ArrayBufferView | ArrayBuffer;
+}
+
+/** See `Core.createCache`. */
+export interface CacheOptions<C extends ComputeType = ComputeType> {
+  /** Rows a layer can hold, `1..maxSeqLen`. */
+  readonly capacity?: number;
+  /** `f32` by default. */
+  readonly compute?: C;
+}
+
+/** See `Core.bind`. */
+export interface SessionOptions {
+  /** Rows advanced together, 32 by default. Results do not depend on it. */
+  readonly chunkRows?: number;
+}
+
+/** Builds a model so that bytes stream to where they stay. */
+export interface ModelBuilder extends Handle {
+  readonly specs: readonly ParameterSpec[];
+  /**
+   * Memory for one parameter, to be filled by `write` and sealed. Returns its size in bytes.
+   * Errors: unknown_parameter, duplicate_parameter, unsupported_dtype, out_of_memory.
+   */
+  allocate(name: string, dtype: DType): number;
+  /**
+   * Copies `bytes` to `offset` of the parameter allocated last. Errors: no_parameter_allocated,
+   * parameter_size_mismatch (past its end).
+   */
+  write(offset: number, bytes: Uint8Array): void;
+  /**
+   * Checks the parameter (every byte written, every value or block scale finite) and packs it.
+   * Errors: missing_parameter, parameter_size_mismatch (bytes not written), non_finite_parameter,
+   * out_of_memory; the parameter is then dropped and can be allocated anew.
+   */
+  seal(): void;
+  /** allocate, write, seal. */
+  add(parameter: ParameterInput): void;
+  /** The model; the builder is then disposed of. Errors: missing_parameter; the builder goes on. */
+  finish(): Model;
+}
+
+/** A configuration and its parameters. */
+export interface Model extends Handle {
+  readonly config: Config;
+  /** Identifies configuration, names, storage types and bytes; the same on every machine. */
+  readonly hash: string;
+  /** Sessions that hold it now. */
+  readonly liveSessions: number;
+  /** Bytes of all parameters. */
+  readonly parameterBytes: number;
+  parameters(): ParameterInfo[];
+  /**
+   * Rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, `[nRows, cols]`; a vector is one row.
+   * Errors: unknown_parameter, invalid_argument.
+   */
+  readRows(name: string, rowBegin: number, nRows: number): Float64Array<ArrayBuffer>;
+  /**
+   * Replaces a parameter and bumps its revision, so that a cache made before no longer binds.
+   * Errors: parameter_borrowed (a session is alive), unknown_parameter, parameter_size_mismatch,
+   * unsupported_dtype, non_finite_parameter, out_of_memory.
+   */
+  updateParameter(parameter: ParameterInput): void;
+  /** Errors: model_in_use while a session holds it. */
+  dispose(): void;
+}
+
+/** The keys and values of all layers. */
+export interface KvCache<C extends ComputeType = ComputeType> extends Handle {
+  readonly compute: C;
+  readonly config: Config;
+  /** Rows held. */
+  readonly len: number;
+  /** Rows that a layer can hold. */
+  readonly capacity: number;
+  /** Bytes allocated for keys and values. */
+  readonly bytes: number;
+  readonly nLayers: number;
+  /** Ids of the rows, `[len]`. */
+  tokens(): Uint32Array<ArrayBuffer>;
+  /** Errors: invalid_argument. */
+  layer(index: number): LayerKvCache<C>;
+  /** `layer(i).contentHash(nRows)` of every layer; `nRows` is `len` by default. Errors: invalid_length. */
+  contentHashes(nRows?: number): string[];
+  /** Errors: cache_in_use while a session is bound to it. */
+  dispose(): void;
+}
+
+/** One layer of a cache; valid while the cache is. */
+export interface LayerKvCache<C extends ComputeType = ComputeType> {
+  readonly index: number;
+  /** Rows held. */
+  readonly len: number;
+  /** Rotated keys of one head (`[len, headDim]`), or of all heads (`[nKvHeads, len, headDim]`). */
+  keys(kvHead?: number): FloatArray<C>;
+  /** As `keys`. */
+  values(kvHead?: number): FloatArray<C>;
+  /** The key of one head at one position, `[headDim]`. Errors: invalid_argument. */
+  keyRow(kvHead: number, position: number): FloatArray<C>;
+  /** As `keyRow`. */
+  valueRow(kvHead: number, position: number): FloatArray<C>;
+  /** FNV-1a of the bytes of the first `nRows` rows (`len` by default). Errors: invalid_length. */
+  contentHash(nRows?: number): string;
+}
+
+/** One model bound to one cache. */
+export interface Session<C extends ComputeType = ComputeType> extends Handle {
+  readonly model: Model;
+  readonly cache: KvCache<C>;
+  readonly compute: C;
+  readonly kvLen: number;
+  readonly capacity: number;
+  readonly chunkRows: number;
+
+  /**
+   * Several tokens on an empty cache. Errors: call_in_progress, not_empty, empty_prompt,
+   * prompt_exceeds_capacity, token_out_of_range, non_finite_value, out_of_memory, work_overflow.
+   */
+  prefill(tokens: TokenIds, options?: CaptureOptions): Step<C>;
+  /** One token onto a filled cache. Errors: as prefill, not_prefilled, cache_full. */
+  decode(token: number, options?: CaptureOptions): Step<C>;
+  /** Several tokens onto a filled cache; they count as decode tokens. Errors: as decode. */
+  extend(tokens: TokenIds, options?: CaptureOptions): Step<C>;
+
+  /**
+   * The same calls in steps, for progress and abort: `begin` checks everything, `advance` computes up to
+   * `chunkRows` further rows and returns how many are left, `finish` commits. Until then nothing of it
+   * can be seen, and every other call is `call_in_progress`. An error abandons the call.
+   */
+  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: CaptureOptions): void;
+  advance(): number;
+  finish(): Step<C>;
+  /** Drops the call that is open, without a trace. */
+  abandon(): void;
+  readonly callInProgress: boolean;
+
+  /**
+   * Complete-prefix forward over `tokens` (the session's own by default), without the cache and without
+   * touching it. Errors: call_in_progress, empty_prompt, prompt_exceeds_capacity (maxSeqLen),
+   * token_out_of_range, out_of_memory, non_finite_value.
+   */
+  replay(options?: ReplayOptions): Replay<C>;
+  /** Replays the session's tokens and compares the logits byte by byte. Errors: as replay; no_logits. */
+  verify(): Verification;
+
+  /** Keeps the first `len` rows; the logits are gone until the next call. Errors: invalid_length. */
+  truncate(len: number): void;
+  /** As freshly bound: no rows, counters zero; an open call is abandoned. */
+  reset(): void;
+
+  /** Since binding or `reset`. */
+  work(): Work;
+  /** Ids of the rows held. */
+  tokens(): Uint32Array<ArrayBuffer>;
+  /** After the last row, `[vocabSize]`, a copy. Errors: no_logits. */
+  logits(): FloatArray<C>;
+  readonly hasLogits: boolean;
+  /** The call that gave the logits; none after binding, `reset` and `truncate`. */
+  readonly lastStep: StepInfo | undefined;
+  /** Evidence of the last call that captured any. */
+  readonly lastEvidence: Evidence<C> | undefined;
+  /** Prefill and decodes since binding or `reset`. Errors: no_schedule (after `extend` or `truncate`). */
+  schedule(): Schedule;
+  /**
+   * What the cache avoided: `schedule()` against a replay of each of its prefixes, run for real.
+   * Errors: no_schedule, those of replay and of `Core.contrast`.
+   */
+  contrast(): Contrast;
+
+  /** The `n` likeliest next tokens, likeliest first, ties by id. Errors: no_logits. */
+  topTokens(n: number): RankedToken[];
+  /**
+   * Chooses the next token. The repetition penalty applies to `recent`, by default the session's tokens.
+   * Errors: no_logits, invalid_sampling, non_finite_value; `rng` is then as it was.
+   */
+  sample(sampling: SamplingOptions, rng: Rng, recent?: TokenIds): Draw;
+  /**
+   * Prefill, then sample and decode until a stop. Errors: those of prefill, decode and sample; the session
+   * and `rng` are then as before.
+   */
+  generate(request: GenerateRequest): Generation;
+  /** The same tokens from complete-prefix replays, without the cache. */
+  generateUncached(request: GenerateRequest): Generation;
+}
+
+/** See `Session.replay`. */
+export interface ReplayOptions extends CaptureOptions {
+  readonly tokens?: TokenIds;
+  /** Logits after every token instead of the last alone. */
+  readonly allLogits?: boolean;
+}
+
+/** See `Session.generate`. */
+export interface GenerateRequest {
+  readonly prompt: TokenIds;
+  /** 0 does no work. */
+  readonly maxNewTokens: number;
+  readonly eosToken?: number;
+  readonly sampling?: SamplingOptions;
+  /** Needed when `temperature` is above 0. */
+  readonly rng?: Rng;
+}
+
+/** See `Session.generate`. */
+export interface Generation {
+  /** New ones, EOS included. */
+  readonly tokens: Uint32Array<ArrayBuffer>;
+  /** EOS before the token limit before the context limit. */
+  readonly stop: 'eos' | 'token_limit' | 'context_limit';
+  readonly steps: readonly { readonly prefixLength: number; readonly draw: Draw }[];
+  readonly work: Work;
+}
