@@ -1,0 +1,114 @@
+/**
+ * Bytes that can be read anywhere: a file, a blob, a buffer, a URL.
+ *
+ * Every reader of a format works on a `ByteSource` alone. A source never returns fewer bytes than it
+ * was asked for: a range outside `[0, size)` and an underlying file that ends early are both
+ * `truncated_file`.
+ */
+import { KvLensError } from '../errors.js';
+
+/** Random access to `size` bytes. */
+export interface ByteSource {
+  /** What messages call it: a file name or a URL. */
+  readonly name: string;
+  /** Length in bytes. */
+  readonly size: number;
+  /**
+   * The `length` bytes at `offset`, as a view the caller may keep.
+   * Errors: truncated_file, network_error, aborted.
+   */
+  read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
+  /**
+   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece.
+   * Errors: truncated_file, network_error, aborted.
+   */
+  stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/** Throws `aborted` once `signal` has fired. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new KvLensError('aborted', {}, 'aborted', signal.reason);
+}
+
+/** `truncated_file`: `name` has `size` bytes, and `needed` were called for. */
+export function truncated(name: string, needed: number, size: number): KvLensError {
+  return new KvLensError(
+    'truncated_file',
+    { file: name, needed, size },
+    `${name} has ${size} bytes, but ${needed} are needed`,
+  );
+}
+
+/** Throws `truncated_file` unless `[offset, offset + length)` lies in the source. */
+export function checkRange(source: ByteSource, offset: number, length: number): void {
+  if (offset + length > source.size) throw truncated(source.name, offset + length, source.size);
+}
+
+/** A source over bytes in memory; the bytes are not copied. */
+export function bufferSource(data: ArrayBuffer | Uint8Array, name = 'buffer'): ByteSource {
+  const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
+  const source: ByteSource = {
+    name,
+    size: bytes.byteLength,
+    async read(offset, length, signal) {
+      throwIfAborted(signal);
+      checkRange(source, offset, length);
+      return bytes.subarray(offset, offset + length);
+    },
+    async *stream(offset, length, signal) {
+      yield* readInPieces(source, offset, length, signal);
+    },
+  };
+  return source;
+}
+
+/** A source over a File or Blob. */
+export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
+  const source: ByteSource = {
+    name,
+    size: blob.size,
+    async read(offset, length, signal) {
+      throwIfAborted(signal);
+      checkRange(source, offset, length);
+      let bytes: Uint8Array;
+      try {
+        bytes = new Uint8Array(await blob.slice(offset, offset + length).arrayBuffer());
+      } catch (error) {
+        // A File is a reference: the file behind it can be moved, changed or deleted.
+        const message = `${name} can no longer be read at byte ${offset}`;
+        throw new KvLensError(
+          'invalid_file',
+          { file: name, field: 'contents', value: 'unreadable', allowed: 'an unchanged file' },
+          message,
+          error,
+        );
+      }
+      throwIfAborted(signal);
+      if (bytes.byteLength !== length) throw truncated(name, offset + length, offset + bytes.byteLength);
+      return bytes;
+    },
+    async *stream(offset, length, signal) {
+      yield* readInPieces(source, offset, length, signal);
+    },
+  };
+  return source;
+}
+
+// Large enough that the per-call cost vanishes, small enough that one piece is no memory to speak of.
+const pieceBytes = 4 << 20;
+
+async function* readInPieces(
+  source: ByteSource,
+  offset: number,
+  length: number,
+  signal: AbortSignal | undefined,
+): AsyncIterable<Uint8Array> {
+  checkRange(source, offset, length);
+  for (let done = 0; done < length; done += pieceBytes) {
+    yield await source.read(offset + done, Math.min(pieceBytes, length - done), signal);
+  }
+}
+
+function nameOf(blob: Blob): string {
+  return 'name' in blob && typeof blob.name === 'string' && blob.name !== '' ? blob.name : 'blob';
+}
