@@ -1,5 +1,5 @@
-// Operations on rows of plain floats. Each result depends on its own row alone; every reduction adds
-// four lanes by index mod 4 and then ((l0 + l1) + (l2 + l3)).
+// Operations on rows of plain floats. Each result depends on its own row alone; every reduction
+// adds four lanes by index mod 4 and then ((l0 + l1) + (l2 + l3)).
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,17 @@
 
 namespace kvlens::ops {
 
-// out = x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, arXiv:1910.07467).
+// out = x * (1 / sqrt(mean(x^2) + eps)) * gain (Zhang and Sennrich 2019, arXiv:1910.07467).
 // All spans have one length; `out` may be `x`.
 template <class T>
 void rms_norm(std::span<const T> x, std::span<const T> gain, T eps, std::span<T> out) noexcept;
 
-// x = exp(x - max(x)) / sum, in place, [1..]. NaN in gives NaN out.
+// x = exp(x - max(x)) * (1 / sum), in place, [1..]. NaN in gives NaN out.
 template <class T>
 void softmax(std::span<T> x) noexcept;
 
-// out = silu(gate) * up, silu(g) = g / (1 + exp(-g)) (Shazeer 2020, arXiv:2002.05202). May be in place.
+// out = silu(gate) * up, silu(g) = g / (1 + exp(-g)) (Shazeer 2020, arXiv:2002.05202). May be in
+// place.
 template <class T>
 void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) noexcept;
 

@@ -1,0 +1,220 @@
+// Loops over keys and values in tiles that fit the registers, over blocks of positions that fit the
+// first-level cache. Neither changes a score's or an output's order of additions: a score is one
+// reduction over head_dim, an output adds its positions in ascending order.
+#include "ops/attend.h"
+
+#include <algorithm>
+
+#include "ops/row_ops.h"
+#include "ops/vector.h"
+
+namespace kvlens::ops {
+namespace {
+
+constexpr std::size_t position_block = 64;
+constexpr std::size_t row_tile = 8;
+
+// Calls f with a compile-time tile width of at most 3 until `count` is used up: f(width, offset).
+template <class F>
+void for_head_tiles(std::size_t count, F f) noexcept {
+  std::size_t offset = 0;
+  while (offset < count) {
+    const std::size_t rest = count - offset;
+    if (rest == 1) {
+      f(std::integral_constant<std::size_t, 1>{}, offset);
+      offset += 1;
+    } else if (rest == 2 || rest == 4) {
+      f(std::integral_constant<std::size_t, 2>{}, offset);
+      offset += 2;
+    } else {
+      f(std::integral_constant<std::size_t, 3>{}, offset);
+      offset += 3;
+    }
+  }
+}
+
+template <std::size_t n_heads, std::size_t n_keys, class T>
+inline void score_tile(const T* keys, std::size_t head_dim, const T* q, std::size_t q_stride,
+                       T scale, T* out, std::size_t out_stride) noexcept {
+  Lanes<T> products[n_heads][n_keys] = {};
+  const auto step = [&](std::size_t d, auto load_lanes) {
+    Lanes<T> key[n_keys];
+    for (std::size_t k = 0; k < n_keys; ++k) key[k] = load_lanes(keys + k * head_dim + d);
+    for (std::size_t g = 0; g < n_heads; ++g) {
+      const Lanes<T> query = load_lanes(q + g * q_stride + d);
+      for (std::size_t k = 0; k < n_keys; ++k) products[g][k] = products[g][k] + query * key[k];
+    }
+  };
+  const std::size_t whole = whole_lanes(head_dim);
+  for (std::size_t d = 0; d < whole; d += n_lanes) {
+    step(d, [](const T* from) { return load(from); });
+  }
+  if (whole != head_dim) {
+    step(whole, [&](const T* from) { return load_part(from, head_dim - whole); });
+  }
+  for (std::size_t g = 0; g < n_heads; ++g) {
+    if constexpr (n_keys == 4) {
+      const auto& p = products[g];
+      store(out + g * out_stride, splat(scale) * sums(p[0], p[1], p[2], p[3]));
+    } else {
+      for (std::size_t k = 0; k < n_keys; ++k)
+        out[g * out_stride + k] = scale * sum(products[g][k]);
+    }
+  }
+}
+
+// Scores of every head of the group over positions [begin, end).
+template <class T>
+void scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride, std::size_t group,
+            std::size_t begin, std::size_t end, T scale, T* out, std::size_t out_stride) noexcept {
+  for_head_tiles(group, [&](auto width, std::size_t g) {
+    const T* head_q = q + g * q_stride;
+    T* head_out = out + g * out_stride;
+    std::size_t p = begin;
+    for (; p + 4 <= end; p += 4) {
+      score_tile<width(), 4>(rows.keys + p * rows.head_dim, rows.head_dim, head_q, q_stride, scale,
+                             head_out + p, out_stride);
+    }
+    for (; p < end; ++p) {
+      score_tile<width(), 1>(rows.keys + p * rows.head_dim, rows.head_dim, head_q, q_stride, scale,
+                             head_out + p, out_stride);
+    }
+  });
+}
+
+template <std::size_t n_heads, std::size_t n_vectors, class T>
+inline void mix_tile(const T* values, std::size_t head_dim, const T* weights,
+                     std::size_t weights_stride, std::size_t n_positions, T* out,
+                     std::size_t out_stride) noexcept {
+  Lanes<T> total[n_heads][n_vectors];
+  for (std::size_t g = 0; g < n_heads; ++g) {
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      total[g][v] = load(out + g * out_stride + v * n_lanes);
+    }
+  }
+  for (std::size_t p = 0; p < n_positions; ++p, values += head_dim) {
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      const Lanes<T> value = load(values + v * n_lanes);
+      for (std::size_t g = 0; g < n_heads; ++g) {
+        total[g][v] = total[g][v] + splat(weights[g * weights_stride + p]) * value;
+      }
+    }
+  }
+  for (std::size_t g = 0; g < n_heads; ++g) {
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      store(out + g * out_stride + v * n_lanes, total[g][v]);
+    }
+  }
+}
+
+// out += weights x values over positions [begin, end) of one block.
+template <class T>
+void mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
+         std::size_t group, std::size_t begin, std::size_t end, T* out,
+         std::size_t out_stride) noexcept {
+  const std::size_t head_dim = rows.head_dim;
+  for_head_tiles(group, [&](auto width, std::size_t g) {
+    const T* values = rows.values + begin * head_dim;
+    const T* head_weights = weights + g * weights_stride + begin;
+    T* head_out = out + g * out_stride;
+    std::size_t d = 0;
+    for (; d + 4 * n_lanes <= head_dim; d += 4 * n_lanes) {
+      mix_tile<width(), 4>(values + d, head_dim, head_weights, weights_stride, end - begin,
+                           head_out + d, out_stride);
+    }
+    for (; d + n_lanes <= head_dim; d += n_lanes) {
+      mix_tile<width(), 1>(values + d, head_dim, head_weights, weights_stride, end - begin,
+                           head_out + d, out_stride);
+    }
+    for (; d < head_dim; ++d) {
+      for (std::size_t h = 0; h < width(); ++h) {
+        T total = head_out[h * out_stride + d];
+        for (std::size_t p = 0; p < end - begin; ++p) {
+          total += head_weights[h * weights_stride + p] * values[p * head_dim + d];
+        }
+        head_out[h * out_stride + d] = total;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void attention_weights(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
+                       std::size_t group, std::size_t begin, std::size_t end, T scale, T* weights,
+                       std::size_t weights_stride) noexcept {
+  for (std::size_t g = 0; g < group; ++g) std::fill_n(weights + g * weights_stride, begin, T{0});
+  scores(rows, q, q_stride, group, begin, end, scale, weights, weights_stride);
+  for (std::size_t g = 0; g < group; ++g) {
+    softmax(std::span<T>(weights + g * weights_stride + begin, end - begin));
+  }
+}
+
+template <class T>
+void attention_mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
+                   std::size_t group, std::size_t begin, std::size_t end, T* out,
+                   std::size_t out_stride) noexcept {
+  for (std::size_t g = 0; g < group; ++g) std::fill_n(out + g * out_stride, rows.head_dim, T{0});
+  for (std::size_t p = begin; p < end; p += position_block) {
+    mix(rows, weights, weights_stride, group, p, std::min(end, p + position_block), out,
+        out_stride);
+  }
+}
+
+template <class T>
+void attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_stride,
+                  std::size_t group, std::size_t first_position, std::size_t n_rows,
+                  std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
+  const std::size_t head_dim = rows.head_dim;
+  const std::size_t stride = first_position + n_rows;  // of a head's weights
+  const auto window_begin = [&](std::size_t position) {
+    return window == 0 || position < window ? std::size_t{0} : position + 1 - window;
+  };
+  for (std::size_t tile = 0; tile < n_rows; tile += row_tile) {
+    const std::size_t tile_end = std::min(n_rows, tile + row_tile);
+    const std::size_t last = first_position + tile_end;
+    // For every row of the tile, the part of a block of positions that it sees.
+    const auto for_blocks = [&](auto f) {
+      for (std::size_t p = window_begin(first_position + tile); p < last; p += position_block) {
+        for (std::size_t r = tile; r < tile_end; ++r) {
+          const std::size_t position = first_position + r;
+          const std::size_t begin = std::max(p, window_begin(position));
+          const std::size_t end = std::min(p + position_block, position + 1);
+          if (begin < end) f(r, begin, end, scratch.data() + (r - tile) * group * stride);
+        }
+      }
+    };
+    for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
+      scores(rows, q + r * row_stride, head_dim, group, begin, end, scale, weights, stride);
+    });
+    for (std::size_t r = tile; r < tile_end; ++r) {
+      const std::size_t position = first_position + r;
+      const std::size_t begin = window_begin(position);
+      for (std::size_t g = 0; g < group; ++g) {
+        softmax(scratch.subspan(((r - tile) * group + g) * stride + begin, position + 1 - begin));
+        std::fill_n(out + r * row_stride + g * head_dim, head_dim, T{0});
+      }
+    }
+    for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
+      mix(rows, weights, stride, group, begin, end, out + r * row_stride, head_dim);
+    });
+  }
+}
+
+std::size_t attend_scratch(std::size_t n_rows, std::size_t group, std::size_t end) noexcept {
+  return std::min(n_rows, row_tile) * group * end;
+}
+
+#define KVLENS_ATTEND(T)                                                                      \
+  template void attention_weights(const KeyValueRows<T>&, const T*, std::size_t, std::size_t, \
+                                  std::size_t, std::size_t, T, T*, std::size_t) noexcept;     \
+  template void attention_mix(const KeyValueRows<T>&, const T*, std::size_t, std::size_t,     \
+                              std::size_t, std::size_t, T*, std::size_t) noexcept;            \
+  template void attend_block(const KeyValueRows<T>&, const T*, std::size_t, std::size_t,      \
+                             std::size_t, std::size_t, std::size_t, T, std::span<T>, T*) noexcept;
+KVLENS_ATTEND(float)
+KVLENS_ATTEND(double)
+#undef KVLENS_ATTEND
+
+}  // namespace kvlens::ops

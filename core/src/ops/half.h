@@ -1,0 +1,46 @@
+// IEEE half and bfloat16 to float, exactly.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/vector.h"
+
+namespace kvlens::ops {
+
+struct Half {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+inline float to_float(Half half) noexcept {
+  const std::uint32_t sign = (half.bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = half.bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude << 13));
+  // The exponent is 112 too small after the shift; the product also makes subnormals normal.
+  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled));
+}
+inline float to_float(BFloat16 value) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+inline float half_at(const std::byte* bytes) noexcept { return to_float(load_as<Half>(bytes)); }
+
+inline u32x4 widen(const void* from) noexcept {
+  using u16x4 = std::uint16_t __attribute__((vector_size(8)));
+  return __builtin_convertvector(load_as<u16x4>(from), u32x4);
+}
+// Four finite values.
+inline f32x4 load_halves(const void* from) noexcept {
+  const u32x4 bits = widen(from);
+  const f32x4 scaled = std::bit_cast<f32x4>((bits & 0x7fffu) << 13) * splat(0x1p112f);
+  return std::bit_cast<f32x4>(std::bit_cast<u32x4>(scaled) | ((bits & 0x8000u) << 16));
+}
+inline f32x4 load_bfloats(const void* from) noexcept {
+  return std::bit_cast<f32x4>(widen(from) << 16);
+}
+
+}  // namespace kvlens::ops

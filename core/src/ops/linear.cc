@@ -1,0 +1,68 @@
+#include "ops/linear.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "ops/linear_kernels.h"
+
+namespace kvlens::ops {
+
+template <class T>
+Result<LinearInput<T>> LinearInput<T>::create(std::size_t max_rows, std::size_t max_cols) {
+  LinearInput input;
+  if constexpr (std::is_same_v<T, float>) {
+    const std::size_t blocks_a_row = max_cols / int8_block_values;
+    if (blocks_a_row != 0 && max_rows > std::numeric_limits<std::size_t>::max() / blocks_a_row) {
+      return fail(ErrorCode::size_overflow, NoContext{}, "int8 input size overflows");
+    }
+    auto blocks = Buffer<Int8Block>::uninitialised(max_rows * blocks_a_row);
+    if (!blocks) return std::unexpected(std::move(blocks).error());
+    input.blocks_ = std::move(*blocks);
+  }
+  return input;
+}
+
+template <class T>
+void LinearInput<T>::set(const T* x, std::size_t n_rows, std::size_t cols, bool quantise) noexcept {
+  x_ = x;
+  n_rows_ = n_rows;
+  cols_ = cols;
+  if (quantise) quantise_rows(0, n_rows);
+}
+
+template <class T>
+void LinearInput<T>::quantise_rows([[maybe_unused]] std::size_t row_begin,
+                                   [[maybe_unused]] std::size_t row_end) noexcept {
+  if constexpr (std::is_same_v<T, float>) {
+    if (cols_ % int8_block_values != 0) return;
+    const std::size_t blocks_a_row = cols_ / int8_block_values;
+    for (std::size_t b = row_begin * blocks_a_row; b < row_end * blocks_a_row; ++b) {
+      quantise(x_ + b * int8_block_values, blocks_[b]);
+    }
+  }
+}
+
+template <class T>
+std::uint64_t linear(const MatrixView& matrix, const LinearInput<T>& input, std::size_t row_begin,
+                     std::size_t row_end, T* y) noexcept {
+  const FloatProduct<T> product{input.x(), input.cols(), input.n_rows(), y, matrix.rows};
+  if (!is_quantised(matrix.dtype)) {
+    linear_float(matrix, row_begin, row_end, product);
+  } else if constexpr (std::is_same_v<T, double>) {
+    linear_dequantised(matrix, row_begin, row_end, product);
+  } else {
+    linear_int8_reference(
+        matrix, row_begin, row_end,
+        {input.blocks(), input.cols() / int8_block_values, input.n_rows(), y, matrix.rows});
+  }
+  return std::uint64_t{input.n_rows()} * (row_end - row_begin) * matrix.cols;
+}
+
+template class LinearInput<float>;
+template class LinearInput<double>;
+template std::uint64_t linear(const MatrixView&, const LinearInput<float>&, std::size_t,
+                              std::size_t, float*) noexcept;
+template std::uint64_t linear(const MatrixView&, const LinearInput<double>&, std::size_t,
+                              std::size_t, double*) noexcept;
+
+}  // namespace kvlens::ops
