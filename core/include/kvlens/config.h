@@ -18,7 +18,8 @@ enum class RopePairing : std::uint8_t {
 struct RopeSpec {
   RopePairing pairing = RopePairing::interleaved;
   double theta = 10000.0;
-  // Divisor of each pair's frequency, [head_dim / 2], or empty for none (llama3 and linear scaling).
+  // Divisor of each pair's frequency, [head_dim / 2], or empty for none (llama3 and linear
+  // scaling).
   std::vector<double> freq_factors;
 
   // Bitwise on every float, as a cache that holds rotated keys needs.
@@ -37,8 +38,8 @@ struct Config {
   double rms_norm_eps = 1e-5;
   RopeSpec rope;
   bool qkv_bias = false;
-  bool qk_norm = false;          // RMSNorm with its own gain on every query and key head
-  bool tied_embedding = true;    // the vocabulary head is the token embedding
+  bool qk_norm = false;            // RMSNorm with its own gain on every query and key head
+  bool tied_embedding = true;      // the vocabulary head is the token embedding
   std::size_t sliding_window = 0;  // positions a row sees, itself included; 0: all
 
   [[nodiscard]] std::size_t q_width() const noexcept { return n_heads * head_dim; }

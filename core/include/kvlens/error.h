@@ -1,9 +1,10 @@
-// Errors as values. Every fallible function returns Result<T> and documents the state after a failure.
+// Errors as values. Every fallible function returns Result<T> and documents the state after a
+// failure.
 //
-// An Error has a code (what went wrong), a typed context (where, the limit and the value), a sentence
-// and an optional cause. A layer that passes an error on wraps it: the code stays, the sentence gets
-// a prefix ("decoder layer 3: incremental attention: ..."), and the wrapped error becomes the cause,
-// so a caller branches on `code` once and walks the chain only for detail.
+// An Error has a code (what went wrong), a typed context (where, the limit and the value), a
+// sentence and an optional cause. A layer that passes an error on wraps it: the code stays, the
+// sentence gets a prefix ("decoder layer 3: incremental attention: ..."), and the wrapped error
+// becomes the cause, so a caller branches on `code` once and walks the chain only for detail.
 //
 // The library never throws, prints or aborts.
 #pragma once
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,61 +22,61 @@
 namespace kvlens {
 
 // The one table of codes. The JavaScript union of the same names is tested against it.
-#define KVLENS_ERROR_CODES(X) \
-  /* configuration and parameters */ \
-  X(invalid_config)            /* Field: a field of the configuration is out of its range */ \
-  X(missing_parameter)         /* Name: a parameter that the configuration calls for is absent */ \
-  X(unknown_parameter)         /* Name: the configuration has no such parameter */ \
-  X(duplicate_parameter)       /* Name: the parameter was already given */ \
-  X(parameter_shape_mismatch)  /* Shape */ \
-  X(parameter_size_mismatch)   /* Mismatch: bytes */ \
-  X(unsupported_dtype)         /* Name: this parameter cannot be stored so */ \
-  X(non_finite_parameter)      /* Value: a weight or block scale is NaN or infinite */ \
-  X(parameter_borrowed)        /* Count: live sessions hold the model */ \
-  /* memory and numbers */ \
-  X(out_of_memory)             /* Bytes */ \
-  X(size_overflow)             /* None: an element or byte count does not fit its type */ \
-  X(work_overflow)             /* None: a 64-bit work counter would overflow */ \
-  X(non_finite_value)          /* Value: a computed tensor holds NaN or infinity */ \
-  /* cache */ \
-  X(zero_batch)                /* None */ \
-  X(zero_capacity)             /* None */ \
-  X(capacity_exceeds_max_seq_len) /* Limit */ \
-  X(cache_full)                /* Limit: rows wanted, capacity */ \
-  X(cache_changed)             /* Mismatch: the cache is not as it was when the rows were prepared */ \
-  X(invalid_length)            /* Limit */ \
-  /* attention entry */ \
-  X(rank_mismatch)             /* Mismatch */ \
-  X(not_a_single_token)        /* Mismatch: expected 1 */ \
-  X(batch_mismatch)            /* Mismatch */ \
-  X(width_mismatch)            /* Mismatch */ \
-  X(shape_mismatch)            /* Shape */ \
-  /* binding a model to a cache */ \
-  X(config_mismatch)           /* Field */ \
-  X(parameter_count_mismatch)  /* Mismatch */ \
-  X(parameter_identity_mismatch) /* Identity */ \
-  X(parameter_revision_mismatch) /* Revision */ \
-  X(layer_count_mismatch)      /* Mismatch */ \
-  X(incoherent_lengths)        /* LayerMismatch */ \
-  X(layer_batch_mismatch)      /* LayerMismatch */ \
-  X(layer_capacity_mismatch)   /* LayerMismatch */ \
-  X(layer_geometry_mismatch)   /* LayerMismatch */ \
-  X(layer_rope_mismatch)       /* LayerMismatch */ \
-  /* session calls */ \
-  X(empty_prompt)              /* None */ \
-  X(prompt_exceeds_capacity)   /* Limit */ \
-  X(token_out_of_range)        /* Token */ \
-  X(not_empty)                 /* Count: rows held: prefill needs an empty cache */ \
-  X(not_prefilled)             /* None: decode and extend need a filled cache */ \
-  X(call_in_progress)          /* None: a stepwise call has begun and has not finished */ \
-  X(no_call_in_progress)       /* None */ \
-  X(interrupted)               /* Site: a stage tap asked to stop */ \
-  /* contrast */ \
-  X(count_mismatch)            /* Field: measured and computed counts differ */ \
-  X(cached_exceeds_replay)     /* Limit */ \
-  /* sampling and generation */ \
-  X(invalid_sampling)          /* Field */ \
-  X(invalid_argument)          /* Field: any other argument out of its range */
+#define KVLENS_ERROR_CODES(X)                                                                    \
+  /* configuration and parameters */                                                             \
+  X(invalid_config)           /* Field: a field of the configuration is out of its range */      \
+  X(missing_parameter)        /* Name: a parameter that the configuration calls for is absent */ \
+  X(unknown_parameter)        /* Name: the configuration has no such parameter */                \
+  X(duplicate_parameter)      /* Name: the parameter was already given */                        \
+  X(parameter_shape_mismatch) /* Shape */                                                        \
+  X(parameter_size_mismatch)  /* Mismatch: bytes */                                              \
+  X(unsupported_dtype)        /* Name: this parameter cannot be stored so */                     \
+  X(non_finite_parameter)     /* Value: a weight or block scale is NaN or infinite */            \
+  X(parameter_borrowed)       /* Count: live sessions hold the model */                          \
+  /* memory and numbers */                                                                       \
+  X(out_of_memory)    /* Bytes */                                                                \
+  X(size_overflow)    /* None: an element or byte count does not fit its type */                 \
+  X(work_overflow)    /* None: a 64-bit work counter would overflow */                           \
+  X(non_finite_value) /* Value: a computed tensor holds NaN or infinity */                       \
+  /* cache */                                                                                    \
+  X(zero_batch)                   /* None */                                                     \
+  X(zero_capacity)                /* None */                                                     \
+  X(capacity_exceeds_max_seq_len) /* Limit */                                                    \
+  X(cache_full)                   /* Limit: rows wanted, capacity */                             \
+  X(cache_changed)  /* Mismatch: the cache is not as it was when the rows were prepared */       \
+  X(invalid_length) /* Limit */                                                                  \
+  /* attention entry */                                                                          \
+  X(rank_mismatch)      /* Mismatch */                                                           \
+  X(not_a_single_token) /* Mismatch: expected 1 */                                               \
+  X(batch_mismatch)     /* Mismatch */                                                           \
+  X(width_mismatch)     /* Mismatch */                                                           \
+  X(shape_mismatch)     /* Shape */                                                              \
+  /* binding a model to a cache */                                                               \
+  X(config_mismatch)             /* Field */                                                     \
+  X(parameter_count_mismatch)    /* Mismatch */                                                  \
+  X(parameter_identity_mismatch) /* Identity */                                                  \
+  X(parameter_revision_mismatch) /* Revision */                                                  \
+  X(layer_count_mismatch)        /* Mismatch */                                                  \
+  X(incoherent_lengths)          /* LayerMismatch */                                             \
+  X(layer_batch_mismatch)        /* LayerMismatch */                                             \
+  X(layer_capacity_mismatch)     /* LayerMismatch */                                             \
+  X(layer_geometry_mismatch)     /* LayerMismatch */                                             \
+  X(layer_rope_mismatch)         /* LayerMismatch */                                             \
+  /* session calls */                                                                            \
+  X(empty_prompt)            /* None */                                                          \
+  X(prompt_exceeds_capacity) /* Limit */                                                         \
+  X(token_out_of_range)      /* Token */                                                         \
+  X(not_empty)               /* Count: rows held: prefill needs an empty cache */                \
+  X(not_prefilled)           /* None: decode and extend need a filled cache */                   \
+  X(call_in_progress)        /* None: a stepwise call has begun and has not finished */          \
+  X(no_call_in_progress)     /* None */                                                          \
+  X(interrupted)             /* Site: a stage tap stopped the call */                            \
+  /* contrast */                                                                                 \
+  X(count_mismatch)        /* Field: measured and computed counts differ */                      \
+  X(cached_exceeds_replay) /* Limit */                                                           \
+  /* sampling and generation */                                                                  \
+  X(invalid_sampling) /* Field */                                                                \
+  X(invalid_argument) /* Field: any other argument out of its range */
 
 enum class ErrorCode : std::uint8_t {
 #define KVLENS_ERROR_ENUM(name) name,
@@ -155,15 +157,18 @@ using ErrorContext =
 struct Error {
   ErrorCode code;
   ErrorContext context;
-  std::string message;                       // one sentence, lower case, no full stop
-  std::shared_ptr<const Error> cause = {};   // the wrapped error, innermost last
+  std::string message;                      // one sentence, lower case, no full stop
+  std::shared_ptr<const Error> cause = {};  // the wrapped error, innermost last
+  std::optional<SiteContext> site = {};     // where in the forward pass, when it was there
 };
 
 template <class T>
 using Result = std::expected<T, Error>;
 
-[[nodiscard]] std::unexpected<Error> fail(ErrorCode code, ErrorContext context, std::string message);
-// Passes `inner` on with "prefix: " before its sentence and `context` as the outer context.
-[[nodiscard]] std::unexpected<Error> wrap(Error inner, ErrorContext context, std::string_view prefix);
+[[nodiscard]] std::unexpected<Error> fail(ErrorCode code, ErrorContext context,
+                                          std::string message);
+// Passes `inner` on with "prefix: " before its sentence, and `site` unless it already has one.
+[[nodiscard]] std::unexpected<Error> wrap(Error inner, std::string_view prefix,
+                                          std::optional<SiteContext> site = {});
 
 }  // namespace kvlens

@@ -18,7 +18,7 @@ enum class StopReason : std::uint8_t { eos, token_limit, context_limit };
 
 struct GenerateRequest {
   std::span<const std::uint32_t> prompt;
-  std::size_t max_new_tokens = 0;            // 0 does no work
+  std::size_t max_new_tokens = 0;  // 0 does no work
   std::optional<std::uint32_t> eos_token = {};
   SamplingConfig sampling;
 };
@@ -44,8 +44,8 @@ template <class T>
 [[nodiscard]] Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
                                           SplitMix64& rng);
 
-// The same tokens from complete-prefix replays; the session's cache is not touched. Its context limit
-// is the session's capacity too.
+// The same tokens from complete-prefix replays; the session's cache is not touched. Its context
+// limit is the session's capacity too.
 template <class T>
 [[nodiscard]] Result<Generation> generate_uncached(const Session<T>& session,
                                                    const GenerateRequest& request, SplitMix64& rng);

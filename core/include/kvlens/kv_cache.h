@@ -1,9 +1,9 @@
 // The key/value cache: one LayerKvCache per layer, each with storage of its own.
 //
 // Rows are [batch, n_kv_heads, capacity, head_dim], keys already rotated. `len` selects the logical
-// prefix. Rows at and after `len` are scratch: a forward pass writes its rows there, and a commit only
-// advances `len`, so a call that fails has changed nothing that anyone can read.
-// Threading: one owner at a time.
+// prefix. Rows at and after `len` are scratch: a forward pass writes its rows there, and a commit
+// only advances `len`, so a call that fails has changed nothing that anyone can read. Threading:
+// one owner at a time.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ class LayerKvCache {
   LayerKvCache& operator=(LayerKvCache&&) noexcept = default;
 
   // Adds one row to every lane: `keys` and `values` are [batch, n_kv_heads, head_dim], keys rotated
-  // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value; the cache is unchanged.
+  // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value; the cache is
+  // unchanged.
   [[nodiscard]] Result<void> append(std::span<const T> keys, std::span<const T> values);
 
   // Writes row `len + offset` of one lane as scratch: `key` and `value` are [n_kv_heads, head_dim].
@@ -77,7 +78,8 @@ class LayerKvCache {
   // 64-bit FNV-1a over the bytes of the first `n_rows` rows, keys then values, head by head.
   [[nodiscard]] std::uint64_t content_hash(std::size_t n_rows) const noexcept;
 
-  // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity, head_dim].
+  // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity,
+  // head_dim].
   [[nodiscard]] const T* key_rows(std::size_t lane, std::size_t kv_head) const noexcept;
   [[nodiscard]] const T* value_rows(std::size_t lane, std::size_t kv_head) const noexcept;
 
@@ -106,9 +108,10 @@ class KvCache {
   [[nodiscard]] static Result<std::shared_ptr<KvCache>> create(const Model& model,
                                                                std::size_t capacity);
   // Takes layers made elsewhere as they are; binding checks them. `tokens` are the ids of the rows.
-  [[nodiscard]] static std::shared_ptr<KvCache> adopt(const Model& model,
-                                                      std::vector<LayerKvCache<T>> layers,
-                                                      std::vector<std::uint32_t> tokens);
+  // Errors: invalid_argument (as many tokens as the first layer has rows), out_of_memory.
+  [[nodiscard]] static Result<std::shared_ptr<KvCache>> adopt(
+      const Model& model, std::vector<LayerKvCache<T>> layers,
+      std::span<const std::uint32_t> tokens);
 
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
@@ -118,22 +121,23 @@ class KvCache {
   [[nodiscard]] std::span<LayerKvCache<T>> layers() noexcept { return layers_; }
   [[nodiscard]] std::span<const LayerKvCache<T>> layers() const noexcept { return layers_; }
   [[nodiscard]] std::size_t len() const noexcept { return layers_.empty() ? 0 : layers_[0].len(); }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return tokens_.size(); }
   // Ids of the committed rows, [len].
-  [[nodiscard]] std::span<const std::uint32_t> tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::span<const std::uint32_t> tokens() const noexcept {
+    return tokens_.span().first(len());
+  }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 
  private:
   template <class U>
   friend class Session;
-  KvCache(const Model& model, std::size_t capacity);
+  KvCache(const Model& model, std::vector<LayerKvCache<T>> layers, Buffer<std::uint32_t> tokens);
 
   Config config_;
-  std::size_t capacity_;
   std::vector<CapturedParameter> captured_;
   std::vector<LayerKvCache<T>> layers_;
-  std::vector<std::uint32_t> tokens_;  // [len], reserved to capacity
-  bool call_in_progress_ = false;      // a session is writing scratch rows
+  Buffer<std::uint32_t> tokens_;   // [capacity], the first len are ids of committed rows
+  bool call_in_progress_ = false;  // a session is writing scratch rows
 };
 
 extern template class LayerKvCache<float>;

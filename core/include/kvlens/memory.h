@@ -63,7 +63,8 @@ class Buffer {
   }
   [[nodiscard]] static Result<Buffer> uninitialised(std::size_t size) {
     if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) / 2) {
-      return fail(ErrorCode::size_overflow, NoContext{}, "element count does not fit the address space");
+      return fail(ErrorCode::size_overflow, NoContext{},
+                  "element count does not fit the address space");
     }
     Buffer buffer;
     if (size != 0) {

@@ -1,6 +1,7 @@
 // A model: a configuration and its named parameters, each with an identity and a revision.
 //
-// Parameters, in the order of `parameter_specs` (bracketed ones only where the configuration has them):
+// Parameters, in the order of `parameter_specs` (bracketed ones only where the configuration has
+// them):
 //   token_embedding                       [vocab_size, d_model]
 //   layers.N.attention_norm               [d_model]
 //   layers.N.q_proj  [layers.N.q_bias]    [n_heads * head_dim, d_model]     [n_heads * head_dim]
@@ -65,10 +66,12 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Random decoder for tests and the toy model: Xavier-uniform matrices, gains 1, biases 0, every
-  // matrix drawn in [cols, rows] order and in the order of `parameter_specs`. `rng` is left after the
-  // last draw. Errors: invalid_config, unsupported_dtype (f64 and f32 only), out_of_memory; `rng` is
-  // then as it was.
+  // Random decoder for tests and the toy model: Xavier-uniform matrices (Glorot and Bengio 2010),
+  // gains 1, biases 0, drawn in the order of `parameter_specs`; projections are drawn input by
+  // input
+  // ([cols, rows]), token_embedding and lm_head row by row. `rng` is left after the last draw.
+  // Errors: invalid_config, unsupported_dtype (f64 and f32 only), out_of_memory; `rng` is then as
+  // it was.
   [[nodiscard]] static Result<std::shared_ptr<Model>> random(const Config& config, SplitMix64& rng,
                                                              DType dtype);
 
@@ -137,7 +140,8 @@ class ModelBuilder {
   [[nodiscard]] Result<void> seal(std::string_view name);
 
   // allocate, copy, seal. Errors: as those, and parameter_size_mismatch.
-  [[nodiscard]] Result<void> add(std::string_view name, DType dtype, std::span<const std::byte> bytes);
+  [[nodiscard]] Result<void> add(std::string_view name, DType dtype,
+                                 std::span<const std::byte> bytes);
 
   // The model; the builder is empty afterwards. Errors: missing_parameter (the first one absent or
   // not sealed).

@@ -1,9 +1,9 @@
 // A session: one model bound to one cache. The decoder's calls, all or nothing.
 //
 // Every call that fails leaves length, rows, tokens, phase, counters and the last logits as they
-// were. Every call that succeeds gives the same bits whatever the chunk size, the thread count, or the
-// way a prompt is split into prefill, extend and decode; `replay`, which uses no cache, gives them too.
-// Threading: one caller at a time; the session spreads its own work over its pool.
+// were. Every call that succeeds gives the same bits whatever the chunk size, the thread count, or
+// the way a prompt is split into prefill, extend and decode; `replay`, which uses no cache, gives
+// them too. Threading: one caller at a time; the session spreads its own work over its pool.
 #pragma once
 
 #include <cstddef>
@@ -22,24 +22,25 @@
 namespace kvlens {
 
 struct SessionOptions {
-  std::size_t chunk_rows = 32;               // rows advanced together; 1 is the serial path
-  std::shared_ptr<ThreadPool> pool = {};     // null: the calling thread alone
+  std::size_t chunk_rows = 32;            // rows advanced together; 1 is the serial path
+  std::shared_ptr<ThreadPool> pool = {};  // null: the calling thread alone
 };
 
 // What one call did. `logits` ([vocab_size], after the last row) are valid until the next call.
 template <class T>
 struct Step {
   std::span<const T> logits;
-  std::size_t position;       // of the last row
+  std::size_t position;  // of the last row
   std::size_t kv_len_before;
   std::size_t kv_len;
   std::uint64_t row_attention_score_values;  // of the last row alone
-  Work work;                  // of this call alone
+  Work work;                                 // of this call alone
 };
 
 template <class T>
 struct Replay {
-  Buffer<T> logits;  // [vocab_size] of the last position, or [n_tokens, vocab_size] when all were asked
+  Buffer<T>
+      logits;  // [vocab_size] of the last position, or [n_tokens, vocab_size] when all were asked
   Work work;
 };
 
@@ -66,14 +67,15 @@ class Session {
   // One token onto a filled cache. Errors: call_in_progress, not_prefilled, token_out_of_range,
   // cache_full, and the forward pass's.
   [[nodiscard]] Result<Step<T>> decode(std::uint32_t token, StageTap<T>* tap = nullptr);
-  // Several tokens onto a filled cache; they count as decode tokens. Errors: as decode, empty_prompt.
+  // Several tokens onto a filled cache; they count as decode tokens. Errors: as decode,
+  // empty_prompt.
   [[nodiscard]] Result<Step<T>> extend(std::span<const std::uint32_t> tokens,
                                        StageTap<T>* tap = nullptr);
 
-  // The same calls in steps, for progress and abort: begin checks everything, advance computes up to
-  // chunk_rows further rows as scratch, finish computes the logits and commits. Dropping the call with
-  // `abandon` at any point leaves no trace. While a call is open every other call on the cache fails
-  // with call_in_progress. An error of advance or finish abandons the call.
+  // The same calls in steps, for progress and abort: begin checks everything, advance computes up
+  // to chunk_rows further rows as scratch, finish computes the logits and commits. Dropping the
+  // call with `abandon` at any point leaves no trace. While a call is open every other call on the
+  // cache fails with call_in_progress. An error of advance or finish abandons the call.
   enum class Phase : std::uint8_t { prefill, extend };
   [[nodiscard]] Result<void> begin(Phase phase, std::span<const std::uint32_t> tokens);
   // Rows still to go. Errors: no_call_in_progress, and the forward pass's.
@@ -93,15 +95,19 @@ class Session {
   // Keeps the first `len` rows (1..kv_len); touches no counter. Logits are then gone until the next
   // call. Errors: call_in_progress, invalid_length.
   [[nodiscard]] Result<void> truncate(std::size_t len);
-  // As freshly bound to an empty cache: length and counters zero, allocation and bytes kept; an open
-  // call is abandoned.
+  // As freshly bound to an empty cache: length and counters zero, allocation and bytes kept; an
+  // open call is abandoned.
   void reset() noexcept;
+  // The same, but with the counters of a time when the cache was empty: how a caller that has made
+  // several calls takes them all back.
+  void roll_back_to_empty(const Work& work) noexcept;
 
   [[nodiscard]] const Work& work() const noexcept;
   [[nodiscard]] std::size_t kv_len() const noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept;
   [[nodiscard]] std::span<const std::uint32_t> tokens() const noexcept;
-  // After the last row, [vocab_size]; empty when no call has succeeded since bind, reset or truncate.
+  // After the last row, [vocab_size]; empty when no call has succeeded since bind, reset or
+  // truncate.
   [[nodiscard]] std::span<const T> logits() const noexcept;
   [[nodiscard]] const std::shared_ptr<Model>& model() const noexcept;
   [[nodiscard]] const std::shared_ptr<KvCache<T>>& cache() const noexcept;

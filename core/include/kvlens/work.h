@@ -11,23 +11,23 @@
 
 namespace kvlens {
 
-#define KVLENS_WORK_COUNTERS(X)                                                                  \
-  X(token_forwards)          /* rows advanced through all layers */                              \
-  X(prefill_tokens)          /* rows of prefill calls */                                         \
-  X(decode_tokens)           /* rows of decode and extend calls */                               \
-  X(cache_appends)           /* rows committed, summed over layers */                            \
-  X(qkv_projection_rows)     /* rows through a q, k or v projection, summed over layers */       \
-  X(attention_score_values)  /* entries of attention tensors made: a cached row has its length a \
-                                head, a replay the dense T x T grid a head */                    \
-  X(causal_score_values)     /* query-key dot products computed */                               \
-  X(multiply_adds_qkv)                                                                           \
-  X(multiply_adds_scores)                                                                        \
-  X(multiply_adds_mix)       /* weights x values */                                              \
-  X(multiply_adds_output)                                                                        \
-  X(multiply_adds_ffn)                                                                           \
-  X(multiply_adds_logits)                                                                        \
-  X(kv_bytes_read)           /* bytes of key and value rows that attention went over, once a     \
-                                query head */                                                    \
+#define KVLENS_WORK_COUNTERS(X)                                                                 \
+  X(token_forwards)         /* rows advanced through all layers */                              \
+  X(prefill_tokens)         /* rows of prefill calls */                                         \
+  X(decode_tokens)          /* rows of decode and extend calls */                               \
+  X(cache_appends)          /* rows committed, summed over layers */                            \
+  X(qkv_projection_rows)    /* rows through a q, k or v projection, summed over layers */       \
+  X(attention_score_values) /* entries of attention tensors made: a cached row has its length a \
+                               head, a replay the dense T x T grid a head */                    \
+  X(causal_score_values)    /* query-key dot products computed */                               \
+  X(multiply_adds_qkv)                                                                          \
+  X(multiply_adds_scores)                                                                       \
+  X(multiply_adds_mix) /* weights x values */                                                   \
+  X(multiply_adds_output)                                                                       \
+  X(multiply_adds_ffn)                                                                          \
+  X(multiply_adds_logits)                                                                       \
+  X(kv_bytes_read) /* bytes of key and value rows that attention went over, once a              \
+                      query head */                                                             \
   X(kv_bytes_written)
 
 struct Work {

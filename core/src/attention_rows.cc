@@ -1,0 +1,266 @@
+#include "attention_rows.h"
+
+#include <atomic>
+#include <cmath>
+
+#include "ops/attend.h"
+#include "ops/linear.h"
+#include "ops/row_ops.h"
+#include "parallel.h"
+
+namespace kvlens {
+namespace {
+
+template <class T>
+void add_bias(const Buffer<T>& bias, const RowRange& rows, T* values) {
+  if (bias.size() == 0) return;
+  for (std::size_t row = 0; row < rows.n_rows; ++row) {
+    ops::add(std::span<T>(values + row * bias.size(), bias.size()), bias.span());
+  }
+}
+
+template <class T>
+void norm_heads(const Buffer<T>& gain, T eps, std::size_t n_heads, const RowRange& rows,
+                T* values) {
+  for (std::size_t head = 0; head < rows.n_rows * n_heads; ++head) {
+    const std::span<T> one(values + head * gain.size(), gain.size());
+    ops::rms_norm(std::span<const T>(one), gain.span(), eps, one);
+  }
+}
+
+// Queries, keys and values of the rows, keys and queries rotated.
+template <class T>
+Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
+                     const RowRange& rows) {
+  const Config& config = layer.config;
+  Workspace<T>& ws = pass.workspace;
+  const BoundAttention<T>& weights = layer.weights;
+  const bool quantise = is_quantised(weights.q_proj.dtype) || is_quantised(weights.k_proj.dtype) ||
+                        is_quantised(weights.v_proj.dtype);
+  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model, quantise);
+
+  std::atomic<std::uint64_t> multiply_adds{0};
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const auto project_part = [&](const ops::MatrixView& matrix, T* out) {
+      const Span outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
+      return ops::linear(matrix, ws.input, outputs.begin, outputs.end, out);
+    };
+    multiply_adds += project_part(weights.q_proj, ws.q.data()) +
+                     project_part(weights.k_proj, ws.k.data()) +
+                     project_part(weights.v_proj, ws.v.data());
+  });
+  pass.work.multiply_adds_qkv += multiply_adds;
+  pass.work.qkv_projection_rows += 3 * rows.n_rows;
+  add_bias(weights.q_bias, rows, ws.q.data());
+  add_bias(weights.k_bias, rows, ws.k.data());
+  add_bias(weights.v_bias, rows, ws.v.data());
+  KVLENS_CHECK(pass.show(Stage::q_projection, layer.index, rows, ws.q.data(), config.q_width()));
+  KVLENS_CHECK(pass.show(Stage::k_projection, layer.index, rows, ws.k.data(), config.kv_width()));
+  KVLENS_CHECK(pass.show(Stage::v_projection, layer.index, rows, ws.v.data(), config.kv_width()));
+
+  if (config.qk_norm) {
+    const T eps = static_cast<T>(config.rms_norm_eps);
+    norm_heads(weights.q_norm, eps, config.n_heads, rows, ws.q.data());
+    norm_heads(weights.k_norm, eps, config.n_kv_heads, rows, ws.k.data());
+    KVLENS_CHECK(pass.show(Stage::q_norm, layer.index, rows, ws.q.data(), config.q_width()));
+    KVLENS_CHECK(pass.show(Stage::k_norm, layer.index, rows, ws.k.data(), config.kv_width()));
+  }
+
+  for (std::size_t row = 0; row < rows.n_rows; ++row) {
+    const std::size_t position = rows.first_position + row;
+    layer.rope.apply(position, {ws.q.data() + row * config.q_width(), config.q_width()});
+    layer.rope.apply(position, {ws.k.data() + row * config.kv_width(), config.kv_width()});
+  }
+  KVLENS_CHECK(pass.show(Stage::q_rope, layer.index, rows, ws.q.data(), config.q_width()));
+  KVLENS_CHECK(pass.show(Stage::k_rope, layer.index, rows, ws.k.data(), config.kv_width()));
+  KVLENS_CHECK(check_finite_rows(Stage::q_rope, layer.index, rows, ws.q.data(), config.q_width(),
+                                 "query RoPE"));
+  return check_finite_rows(Stage::k_rope, layer.index, rows, ws.k.data(), config.kv_width(),
+                           "key RoPE");
+}
+
+template <class T>
+Result<void> prepare_rows(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
+                          const RowRange& rows, LayerKvCache<T>& cache, std::size_t lane) {
+  const std::size_t width = layer.config.kv_width();
+  for (std::size_t row = 0; row < rows.n_rows; ++row) {
+    const std::size_t position = rows.first_position + row;
+    KVLENS_CHECK_AT(
+        cache.prepare(lane, position - cache.len(), {pass.workspace.k.data() + row * width, width},
+                      {pass.workspace.v.data() + row * width, width}),
+        "cache append",
+        (SiteContext{std::string(stage_name(Stage::k_rope)), layer.index, position}));
+    pass.work.kv_bytes_written += 2 * width * sizeof(T);
+  }
+  return {};
+}
+
+template <class T>
+ops::KeyValueRows<T> head_rows(const LayerKvCache<T>& cache, std::size_t lane,
+                               std::size_t kv_head) {
+  return {.keys = cache.key_rows(lane, kv_head),
+          .values = cache.value_rows(lane, kv_head),
+          .head_dim = cache.geometry().head_dim};
+}
+
+template <class T>
+T score_scale(const Config& config) {
+  return T(1) / std::sqrt(static_cast<T>(config.head_dim));
+}
+
+// Calls `each(kv_head, first, n)` for the query heads [heads.begin, heads.end) cut by KV head: `n`
+// heads from `first` share `kv_head`.
+template <class F>
+void for_each_group(const Config& config, const Span& heads, F&& each) {
+  const std::size_t group = config.group_size();
+  for (std::size_t first = heads.begin; first < heads.end;) {
+    const std::size_t kv_head = first / group;
+    const std::size_t n = std::min(heads.end, (kv_head + 1) * group) - first;
+    each(kv_head, first, n);
+    first += n;
+  }
+}
+
+// Adds up what the parts of a pool did.
+class AttendTally {
+ public:
+  void operator+=(const ops::AttendWork& work) noexcept {
+    scores_ += work.scores;
+    mixed_rows_ += work.mixed_rows;
+  }
+  template <class T>
+  void add_to(Work& work, const Config& config) const noexcept {
+    work.causal_score_values += scores_;
+    work.multiply_adds_scores += scores_ * config.head_dim;
+    work.multiply_adds_mix += mixed_rows_ * config.head_dim;
+    work.kv_bytes_read += (scores_ + mixed_rows_) * config.head_dim * sizeof(T);
+  }
+
+ private:
+  std::atomic<std::uint64_t> scores_{0};
+  std::atomic<std::uint64_t> mixed_rows_{0};
+};
+
+// Blocks of rows, spread over the pool by (block, query head).
+template <class T>
+void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, const RowRange& rows,
+                const LayerKvCache<T>& cache, std::size_t lane) {
+  const Config& config = layer.config;
+  Workspace<T>& ws = pass.workspace;
+  AttendTally tally;
+  const std::size_t n_blocks = (rows.n_rows + attention_block_rows - 1) / attention_block_rows;
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const std::span<T> scratch =
+        ws.scratch.span().subspan(part * ws.scratch_per_thread, ws.scratch_per_thread);
+    // Every part takes some heads of every block: later blocks see more keys.
+    for (std::size_t block = 0; block < n_blocks; ++block) {
+      const std::size_t first_row = block * attention_block_rows;
+      const std::size_t n_rows = std::min(attention_block_rows, rows.n_rows - first_row);
+      // A part's leftover head moves on from block to block.
+      const std::size_t turned = (part + block) % n_parts;
+      for_each_group(config, part_of(config.n_heads, 1, turned, n_parts),
+                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
+                       const std::size_t offset =
+                           first_row * config.q_width() + first * config.head_dim;
+                       tally += ops::attend_block(
+                           head_rows(cache, lane, kv_head), ws.q.data() + offset, config.q_width(),
+                           n, rows.first_position + first_row, n_rows, config.sliding_window,
+                           score_scale<T>(config), scratch, ws.heads.data() + offset);
+                     });
+    }
+  });
+  tally.template add_to<T>(pass.work, config);
+}
+
+// Row by row with the weights in the open, for a tap. The same bits as mix_blocks.
+template <class T>
+Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
+                       const RowRange& rows, const LayerKvCache<T>& cache, std::size_t lane) {
+  const Config& config = layer.config;
+  Workspace<T>& ws = pass.workspace;
+  AttendTally tally;
+  for (std::size_t row = 0; row < rows.n_rows; ++row) {
+    const std::size_t position = rows.first_position + row;
+    const std::size_t begin = config.window_begin(position);
+    const std::size_t end = position + 1;
+    const std::size_t offset = row * config.q_width();
+    run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+      for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
+                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
+                       tally += ops::attention_weights(
+                           head_rows(cache, lane, kv_head),
+                           ws.q.data() + offset + first * config.head_dim, config.head_dim, n,
+                           begin, end, score_scale<T>(config), ws.weights.data() + first * end,
+                           end);
+                     });
+    });
+    KVLENS_CHECK(pass.tap->at({Stage::attention_weights, layer.index, position},
+                              ws.weights.span().first(config.n_heads * end)));
+    run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+      for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
+                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
+                       tally += ops::attention_mix(
+                           head_rows(cache, lane, kv_head), ws.weights.data() + first * end, end, n,
+                           begin, end, ws.heads.data() + offset + first * config.head_dim,
+                           config.head_dim);
+                     });
+    });
+  }
+  tally.template add_to<T>(pass.work, config);
+  return {};
+}
+
+// Entries of the attention tensors made, as Work counts them.
+template <class T>
+void count_entries(const ForwardPass<T>& pass, const Config& config, const RowRange& rows) {
+  for (std::size_t position = rows.first_position; position < rows.end(); ++position) {
+    const std::uint64_t columns = pass.grid == 0 ? position + 1 : pass.grid;
+    pass.work.attention_score_values += config.n_heads * columns;
+  }
+}
+
+template <class T>
+void project_output(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
+                    const RowRange& rows) {
+  Workspace<T>& ws = pass.workspace;
+  const ops::MatrixView& matrix = layer.weights.o_proj;
+  ws.input.set(ws.heads.data(), rows.n_rows, layer.config.q_width(), is_quantised(matrix.dtype));
+  std::atomic<std::uint64_t> multiply_adds{0};
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const Span outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
+    multiply_adds += ops::linear(matrix, ws.input, outputs.begin, outputs.end, ws.branch.data());
+  });
+  pass.work.multiply_adds_output += multiply_adds;
+}
+
+}  // namespace
+
+template <class T>
+Result<void> attention_rows(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
+                            const RowRange& rows, LayerKvCache<T>& cache, std::size_t lane) {
+  const Config& config = layer.config;
+  Workspace<T>& ws = pass.workspace;
+  KVLENS_CHECK(project(pass, layer, rows));
+  KVLENS_CHECK(prepare_rows(pass, layer, rows, cache, lane));
+  if (pass.tapped(Stage::attention_weights, layer.index)) {
+    KVLENS_CHECK(mix_shown(pass, layer, rows, cache, lane));
+  } else {
+    mix_blocks(pass, layer, rows, cache, lane);
+  }
+  count_entries(pass, config, rows);
+  KVLENS_CHECK(
+      pass.show(Stage::head_outputs, layer.index, rows, ws.heads.data(), config.q_width()));
+  project_output(pass, layer, rows);
+  KVLENS_CHECK(
+      pass.show(Stage::attention_output, layer.index, rows, ws.branch.data(), config.d_model));
+  return check_finite_rows(Stage::attention_output, layer.index, rows, ws.branch.data(),
+                           config.d_model, "output projection");
+}
+
+template Result<void> attention_rows<float>(const ForwardPass<float>&, const AttentionLayer<float>&,
+                                            const RowRange&, LayerKvCache<float>&, std::size_t);
+template Result<void> attention_rows<double>(const ForwardPass<double>&,
+                                             const AttentionLayer<double>&, const RowRange&,
+                                             LayerKvCache<double>&, std::size_t);
+
+}  // namespace kvlens

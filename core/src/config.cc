@@ -1,0 +1,147 @@
+#include "kvlens/config.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "try.h"
+
+namespace kvlens {
+namespace {
+
+bool same(double a, double b) noexcept {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+std::unexpected<Error> invalid(std::string_view field, const std::string& value,
+                               std::string_view allowed) {
+  return fail(ErrorCode::invalid_config,
+              FieldContext{std::string(field), value, std::string(allowed)},
+              std::string(field) + " is " + value + ", allowed is " + std::string(allowed));
+}
+
+Result<void> check_dimension(std::string_view field, std::size_t value) {
+  // One bound for every dimension keeps products of two of them inside 64 bits.
+  constexpr std::size_t limit = std::size_t{1} << 31U;
+  if (value == 0 || value > limit) return invalid(field, std::to_string(value), "1 to 2147483648");
+  return {};
+}
+
+Result<void> check_positive(std::string_view field, double value) {
+  if (!std::isfinite(value) || value <= 0) {
+    return invalid(field, std::to_string(value), "a finite number above 0");
+  }
+  return {};
+}
+
+// A matrix must be addressable even in the widest storage type.
+Result<void> check_matrix(std::string_view name, std::size_t rows, std::size_t cols) {
+  if (rows > std::numeric_limits<std::size_t>::max() / 2 / sizeof(double) / cols) {
+    return fail(ErrorCode::size_overflow, NoContext{},
+                std::string(name) + " of " + std::to_string(rows) + " x " + std::to_string(cols) +
+                    " values does not fit the address space");
+  }
+  return {};
+}
+
+std::unexpected<Error> differs(std::string_view field, const std::string& expected,
+                               const std::string& actual) {
+  return fail(
+      ErrorCode::config_mismatch, FieldContext{std::string(field), actual, expected},
+      "cache was made for " + std::string(field) + " " + expected + ", the model has " + actual);
+}
+
+}  // namespace
+
+bool RopeSpec::same_bits(const RopeSpec& other) const noexcept {
+  if (pairing != other.pairing || !same(theta, other.theta) ||
+      freq_factors.size() != other.freq_factors.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < freq_factors.size(); ++i) {
+    if (!same(freq_factors[i], other.freq_factors[i])) return false;
+  }
+  return true;
+}
+
+Result<void> validate(const Config& config) {
+  KVLENS_CHECK(check_dimension("n_layers", config.n_layers));
+  KVLENS_CHECK(check_dimension("n_heads", config.n_heads));
+  KVLENS_CHECK(check_dimension("n_kv_heads", config.n_kv_heads));
+  KVLENS_CHECK(check_dimension("head_dim", config.head_dim));
+  KVLENS_CHECK(check_dimension("d_model", config.d_model));
+  KVLENS_CHECK(check_dimension("d_ff", config.d_ff));
+  KVLENS_CHECK(check_dimension("vocab_size", config.vocab_size));
+  KVLENS_CHECK(check_dimension("max_seq_len", config.max_seq_len));
+  if (config.n_heads % config.n_kv_heads != 0) {
+    return invalid("n_kv_heads", std::to_string(config.n_kv_heads),
+                   "a divisor of n_heads " + std::to_string(config.n_heads));
+  }
+  if (config.head_dim % 2 != 0) {
+    return invalid("head_dim", std::to_string(config.head_dim), "an even number");
+  }
+  KVLENS_CHECK(check_positive("rms_norm_eps", config.rms_norm_eps));
+  KVLENS_CHECK(check_positive("rope_theta", config.rope.theta));
+  const std::size_t n_factors = config.rope.freq_factors.size();
+  if (n_factors != 0 && n_factors != config.head_dim / 2) {
+    return invalid("rope_freq_factors", std::to_string(n_factors) + " values",
+                   "none or head_dim / 2 = " + std::to_string(config.head_dim / 2));
+  }
+  for (const double factor : config.rope.freq_factors) {
+    KVLENS_CHECK(check_positive("rope_freq_factors", factor));
+  }
+  constexpr std::size_t widest = std::numeric_limits<std::size_t>::max() / 2 / sizeof(double);
+  if (config.n_heads > widest / config.head_dim) {
+    return fail(ErrorCode::size_overflow, NoContext{},
+                "n_heads x head_dim does not fit the address space");
+  }
+  KVLENS_CHECK(check_matrix("q_proj", config.q_width(), config.d_model));
+  KVLENS_CHECK(check_matrix("gate_proj", config.d_ff, config.d_model));
+  KVLENS_CHECK(check_matrix("token_embedding", config.vocab_size, config.d_model));
+  return {};
+}
+
+Result<void> check_same(const Config& expected, const Config& actual) {
+  const auto check_count = [](std::string_view field, std::size_t a,
+                              std::size_t b) -> Result<void> {
+    if (a != b) return differs(field, std::to_string(a), std::to_string(b));
+    return {};
+  };
+  const auto check_float = [](std::string_view field, double a, double b) -> Result<void> {
+    if (!same(a, b)) return differs(field, std::to_string(a), std::to_string(b));
+    return {};
+  };
+  KVLENS_CHECK(check_count("n_layers", expected.n_layers, actual.n_layers));
+  KVLENS_CHECK(check_count("n_heads", expected.n_heads, actual.n_heads));
+  KVLENS_CHECK(check_count("n_kv_heads", expected.n_kv_heads, actual.n_kv_heads));
+  KVLENS_CHECK(check_count("head_dim", expected.head_dim, actual.head_dim));
+  KVLENS_CHECK(check_count("d_model", expected.d_model, actual.d_model));
+  KVLENS_CHECK(check_count("d_ff", expected.d_ff, actual.d_ff));
+  KVLENS_CHECK(check_count("vocab_size", expected.vocab_size, actual.vocab_size));
+  KVLENS_CHECK(check_count("max_seq_len", expected.max_seq_len, actual.max_seq_len));
+  KVLENS_CHECK(check_float("rms_norm_eps", expected.rms_norm_eps, actual.rms_norm_eps));
+  KVLENS_CHECK(check_float("rope_theta", expected.rope.theta, actual.rope.theta));
+  KVLENS_CHECK(check_count("sliding_window", expected.sliding_window, actual.sliding_window));
+  const auto check_flag = [](std::string_view field, bool a, bool b) -> Result<void> {
+    if (a != b) return differs(field, a ? "true" : "false", b ? "true" : "false");
+    return {};
+  };
+  KVLENS_CHECK(check_flag("qkv_bias", expected.qkv_bias, actual.qkv_bias));
+  KVLENS_CHECK(check_flag("qk_norm", expected.qk_norm, actual.qk_norm));
+  KVLENS_CHECK(check_flag("tied_embedding", expected.tied_embedding, actual.tied_embedding));
+  if (expected.rope.pairing != actual.rope.pairing) {
+    const auto name = [](RopePairing pairing) {
+      return pairing == RopePairing::interleaved ? "interleaved" : "half_split";
+    };
+    return differs("rope_pairing", name(expected.rope.pairing), name(actual.rope.pairing));
+  }
+  if (!expected.rope.same_bits(actual.rope)) {
+    return differs("rope_freq_factors", "as captured", "other values");
+  }
+  return {};
+}
+
+}  // namespace kvlens

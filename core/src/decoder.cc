@@ -1,0 +1,154 @@
+#include "decoder.h"
+
+#include <atomic>
+#include <string>
+
+#include "attention_rows.h"
+#include "ops/linear.h"
+#include "ops/packing.h"
+#include "ops/row_ops.h"
+#include "parallel.h"
+
+namespace kvlens {
+namespace {
+
+template <class T>
+void norm_rows(const Buffer<T>& gain, T eps, std::size_t n_rows, const T* x, T* out) {
+  const std::size_t width = gain.size();
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    ops::rms_norm(std::span<const T>(x + row * width, width), gain.span(), eps,
+                  std::span<T>(out + row * width, width));
+  }
+}
+
+template <class T>
+void add_rows(T* x, const T* y, std::size_t size) {
+  ops::add(std::span<T>(x, size), std::span<const T>(y, size));
+}
+
+// Reads workspace.normed, writes workspace.branch (SwiGLU: Shazeer 2020, arXiv:2002.05202).
+template <class T>
+Result<void> feed_forward_rows(const ForwardPass<T>& pass, const Config& config,
+                               const BoundFeedForward<T>& weights, std::size_t layer,
+                               const RowRange& rows) {
+  Workspace<T>& ws = pass.workspace;
+  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model,
+               is_quantised(weights.gate_proj.dtype) || is_quantised(weights.up_proj.dtype));
+  std::atomic<std::uint64_t> multiply_adds{0};
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const Span outputs = part_of(config.d_ff, ops::row_granularity, part, n_parts);
+    multiply_adds +=
+        ops::linear(weights.gate_proj, ws.input, outputs.begin, outputs.end, ws.gate.data()) +
+        ops::linear(weights.up_proj, ws.input, outputs.begin, outputs.end, ws.up.data());
+  });
+  KVLENS_CHECK(pass.show(Stage::ffn_gate, layer, rows, ws.gate.data(), config.d_ff));
+  KVLENS_CHECK(pass.show(Stage::ffn_up, layer, rows, ws.up.data(), config.d_ff));
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const Span values = part_of(rows.n_rows * config.d_ff, 4, part, n_parts);
+    const std::size_t size = values.end - values.begin;
+    const std::span<T> gate(ws.gate.data() + values.begin, size);
+    ops::swiglu(std::span<const T>(gate), std::span<const T>(ws.up.data() + values.begin, size),
+                gate);
+  });
+  KVLENS_CHECK(pass.show(Stage::ffn_activation, layer, rows, ws.gate.data(), config.d_ff));
+
+  ws.input.set(ws.gate.data(), rows.n_rows, config.d_ff, is_quantised(weights.down_proj.dtype));
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const Span outputs = part_of(config.d_model, ops::row_granularity, part, n_parts);
+    multiply_adds +=
+        ops::linear(weights.down_proj, ws.input, outputs.begin, outputs.end, ws.branch.data());
+  });
+  pass.work.multiply_adds_ffn += multiply_adds;
+  return pass.show(Stage::ffn_output, layer, rows, ws.branch.data(), config.d_model);
+}
+
+std::string layer_name(std::size_t layer) { return "decoder layer " + std::to_string(layer); }
+
+}  // namespace
+
+template <class T>
+Result<void> embed_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
+                        std::span<const std::uint32_t> tokens, const RowRange& rows, T* residual) {
+  const std::size_t width = model.config->d_model;
+  for (std::size_t row = 0; row < rows.n_rows; ++row) {
+    ops::dequantise_row(model.token_embedding, tokens[row],
+                        std::span<T>(residual + row * width, width));
+  }
+  return pass.show(Stage::embedding, 0, rows, residual, width);
+}
+
+template <class T>
+Result<void> layer_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
+                        const ops::RopeTable<T>& rope, std::size_t layer, const RowRange& rows,
+                        LayerKvCache<T>& cache, T* residual) {
+  const Config& config = *model.config;
+  const BoundLayer<T>& weights = model.layers[layer];
+  Workspace<T>& ws = pass.workspace;
+  const T eps = static_cast<T>(config.rms_norm_eps);
+  const std::size_t size = rows.n_rows * config.d_model;
+  const auto in_layer = [layer](Result<void> result, std::string_view part) -> Result<void> {
+    if (result) [[likely]]
+      return result;
+    return wrap(std::move(result).error(), layer_name(layer) + ": " + std::string(part));
+  };
+
+  norm_rows(weights.attention_norm, eps, rows.n_rows, residual, ws.normed.data());
+  KVLENS_CHECK(
+      in_layer(pass.show(Stage::attention_norm, layer, rows, ws.normed.data(), config.d_model),
+               "attention norm"));
+  KVLENS_CHECK(
+      in_layer(attention_rows(pass, {config, weights.attention, rope, layer}, rows, cache, 0),
+               "incremental attention"));
+  add_rows(residual, ws.branch.data(), size);
+  KVLENS_CHECK(in_layer(pass.show(Stage::attention_residual, layer, rows, residual, config.d_model),
+                        "attention residual"));
+
+  norm_rows(weights.ffn_norm, eps, rows.n_rows, residual, ws.normed.data());
+  KVLENS_CHECK(in_layer(pass.show(Stage::ffn_norm, layer, rows, ws.normed.data(), config.d_model),
+                        "feed-forward norm"));
+  KVLENS_CHECK(
+      in_layer(feed_forward_rows(pass, config, weights.feed_forward, layer, rows), "feed-forward"));
+  add_rows(residual, ws.branch.data(), size);
+  KVLENS_CHECK(in_layer(pass.show(Stage::ffn_residual, layer, rows, residual, config.d_model),
+                        "feed-forward residual"));
+  return in_layer(
+      check_finite_rows(Stage::ffn_residual, layer, rows, residual, config.d_model, "residual"),
+      "feed-forward");
+}
+
+template <class T>
+Result<void> logits_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
+                         const RowRange& rows, const T* residual, T* logits) {
+  const Config& config = *model.config;
+  Workspace<T>& ws = pass.workspace;
+  norm_rows(model.final_norm, static_cast<T>(config.rms_norm_eps), rows.n_rows, residual,
+            ws.normed.data());
+  KVLENS_CHECK_AT(
+      pass.show(Stage::final_norm, config.n_layers, rows, ws.normed.data(), config.d_model),
+      "final norm", std::nullopt);
+  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model, is_quantised(model.head.dtype));
+  std::atomic<std::uint64_t> multiply_adds{0};
+  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const Span outputs = part_of(config.vocab_size, ops::row_granularity, part, n_parts);
+    multiply_adds += ops::linear(model.head, ws.input, outputs.begin, outputs.end, logits);
+  });
+  pass.work.multiply_adds_logits += multiply_adds;
+  KVLENS_CHECK_AT(pass.show(Stage::logits, config.n_layers, rows, logits, config.vocab_size),
+                  "vocabulary head", std::nullopt);
+  return check_finite_rows(Stage::logits, config.n_layers, rows, logits, config.vocab_size,
+                           "vocabulary head");
+}
+
+#define KVLENS_INSTANTIATE(T)                                                                 \
+  template Result<void> embed_rows<T>(const ForwardPass<T>&, const BoundModel<T>&,            \
+                                      std::span<const std::uint32_t>, const RowRange&, T*);   \
+  template Result<void> layer_rows<T>(const ForwardPass<T>&, const BoundModel<T>&,            \
+                                      const ops::RopeTable<T>&, std::size_t, const RowRange&, \
+                                      LayerKvCache<T>&, T*);                                  \
+  template Result<void> logits_rows<T>(const ForwardPass<T>&, const BoundModel<T>&,           \
+                                       const RowRange&, const T*, T*);
+KVLENS_INSTANTIATE(float)
+KVLENS_INSTANTIATE(double)
+#undef KVLENS_INSTANTIATE
+
+}  // namespace kvlens

@@ -1,0 +1,231 @@
+#include "kvlens/kv_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <string>
+
+#include "checks.h"
+#include "ops/row_ops.h"
+#include "try.h"
+
+namespace kvlens {
+namespace {
+
+std::uint64_t next_storage_id() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Result<std::size_t> checked_product(std::initializer_list<std::size_t> factors) {
+  std::size_t product = 1;
+  for (const std::size_t factor : factors) {
+    if (factor != 0 && product > std::numeric_limits<std::size_t>::max() / factor) {
+      return fail(ErrorCode::size_overflow, NoContext{},
+                  "batch x n_kv_heads x capacity x head_dim does not fit the address space");
+    }
+    product *= factor;
+  }
+  return product;
+}
+
+template <class T>
+Result<void> check_row(const char* what, std::span<const T> row, std::size_t heads,
+                       std::size_t head_dim) {
+  if (row.size() != heads * head_dim) {
+    return fail(ErrorCode::shape_mismatch, ShapeContext{what, {heads, head_dim}, {row.size()}},
+                std::string(what) + " has " + std::to_string(row.size()) + " values, expected " +
+                    std::to_string(heads) + " x " + std::to_string(head_dim));
+  }
+  if (const auto index = ops::first_non_finite(row)) {
+    const double value = static_cast<double>(row[*index]);
+    return fail(ErrorCode::non_finite_value, ValueContext{what, *index, value},
+                std::string(what) + " at index " + std::to_string(*index) + " is " +
+                    std::to_string(value) + ", not a finite number");
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class T>
+Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry) {
+  if (geometry.batch == 0) {
+    return fail(ErrorCode::zero_batch, NoContext{}, "cache batch is 0, it must be at least 1");
+  }
+  KVLENS_CHECK(check_capacity(geometry.capacity, geometry.max_seq_len));
+  KVLENS_TRY(const std::size_t size, checked_product({geometry.batch, geometry.n_kv_heads,
+                                                      geometry.capacity, geometry.head_dim}));
+  LayerKvCache cache(geometry);
+  KVLENS_TRY(cache.keys_, Buffer<T>::zeroed(size));
+  KVLENS_TRY(cache.values_, Buffer<T>::zeroed(size));
+  cache.storage_id_ = next_storage_id();
+  return cache;
+}
+
+template <class T>
+std::size_t LayerKvCache<T>::row_index(std::size_t lane, std::size_t kv_head,
+                                       std::size_t row) const noexcept {
+  return ((lane * geometry_.n_kv_heads + kv_head) * geometry_.capacity + row) * geometry_.head_dim;
+}
+
+template <class T>
+Result<void> LayerKvCache<T>::append(std::span<const T> keys, std::span<const T> values) {
+  const std::size_t row = geometry_.n_kv_heads * geometry_.head_dim;
+  KVLENS_CHECK(check_row("keys", keys, geometry_.batch * geometry_.n_kv_heads, geometry_.head_dim));
+  KVLENS_CHECK(
+      check_row("values", values, geometry_.batch * geometry_.n_kv_heads, geometry_.head_dim));
+  for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
+    KVLENS_CHECK(prepare(lane, 0, keys.subspan(lane * row, row), values.subspan(lane * row, row)));
+  }
+  return commit(prepared(1));
+}
+
+template <class T>
+Result<void> LayerKvCache<T>::prepare(std::size_t lane, std::size_t offset, std::span<const T> key,
+                                      std::span<const T> value) {
+  const std::size_t row = len_ + offset;
+  KVLENS_CHECK(check_room(row + 1, geometry_.capacity));
+  KVLENS_CHECK(check_row("key", key, geometry_.n_kv_heads, geometry_.head_dim));
+  KVLENS_CHECK(check_row("value", value, geometry_.n_kv_heads, geometry_.head_dim));
+  for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
+    const std::size_t to = row_index(lane, head, row);
+    const std::size_t from = head * geometry_.head_dim;
+    std::ranges::copy(key.subspan(from, geometry_.head_dim), keys_.data() + to);
+    std::ranges::copy(value.subspan(from, geometry_.head_dim), values_.data() + to);
+  }
+  return {};
+}
+
+template <class T>
+PreparedRows LayerKvCache<T>::prepared(std::size_t n_rows) const noexcept {
+  return {.storage_id = storage_id_, .base_len = len_, .n_rows = n_rows};
+}
+
+template <class T>
+Result<void> LayerKvCache<T>::check(const PreparedRows& rows) const {
+  if (rows.storage_id != storage_id_) {
+    return fail(ErrorCode::cache_changed, MismatchContext{rows.storage_id, storage_id_},
+                "rows were prepared for other storage (" + std::to_string(rows.storage_id) +
+                    ") than this cache's (" + std::to_string(storage_id_) + ")");
+  }
+  if (rows.base_len != len_) {
+    return fail(ErrorCode::cache_changed, MismatchContext{rows.base_len, len_},
+                "rows were prepared at length " + std::to_string(rows.base_len) +
+                    ", the cache now has " + std::to_string(len_));
+  }
+  return check_room(len_ + rows.n_rows, geometry_.capacity);
+}
+
+template <class T>
+Result<void> LayerKvCache<T>::commit(const PreparedRows& rows) {
+  KVLENS_CHECK(check(rows));
+  len_ += rows.n_rows;
+  return {};
+}
+
+template <class T>
+Result<void> LayerKvCache<T>::truncate(std::size_t len) {
+  if (len > len_) {
+    return fail(
+        ErrorCode::invalid_length, LimitContext{len, len_},
+        "cannot keep " + std::to_string(len) + " rows, the cache has " + std::to_string(len_));
+  }
+  len_ = len;
+  return {};
+}
+
+template <class T>
+std::span<const T> LayerKvCache<T>::keys(std::size_t lane, std::size_t kv_head) const noexcept {
+  return {key_rows(lane, kv_head), len_ * geometry_.head_dim};
+}
+
+template <class T>
+std::span<const T> LayerKvCache<T>::values(std::size_t lane, std::size_t kv_head) const noexcept {
+  return {value_rows(lane, kv_head), len_ * geometry_.head_dim};
+}
+
+template <class T>
+const T* LayerKvCache<T>::key_rows(std::size_t lane, std::size_t kv_head) const noexcept {
+  return keys_.data() + row_index(lane, kv_head, 0);
+}
+
+template <class T>
+const T* LayerKvCache<T>::value_rows(std::size_t lane, std::size_t kv_head) const noexcept {
+  return values_.data() + row_index(lane, kv_head, 0);
+}
+
+template <class T>
+std::uint64_t LayerKvCache<T>::content_hash(std::size_t n_rows) const noexcept {
+  // FNV-1a (Fowler, Noll and Vo; RFC 9923).
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto mix = [&](const T* row) {
+    for (const std::byte byte : std::as_bytes(std::span(row, n_rows * geometry_.head_dim))) {
+      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
+    }
+  };
+  for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
+    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) mix(key_rows(lane, head));
+    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) mix(value_rows(lane, head));
+  }
+  return hash;
+}
+
+template <class T>
+KvCache<T>::KvCache(const Model& model, std::vector<LayerKvCache<T>> layers,
+                    Buffer<std::uint32_t> tokens)
+    : config_(model.config()), layers_(std::move(layers)), tokens_(std::move(tokens)) {
+  captured_.reserve(model.parameters().size());
+  for (const Parameter& parameter : model.parameters()) {
+    captured_.push_back({parameter.identity, parameter.revision});
+  }
+}
+
+template <class T>
+Result<std::shared_ptr<KvCache<T>>> KvCache<T>::create(const Model& model, std::size_t capacity) {
+  const Config& config = model.config();
+  std::vector<LayerKvCache<T>> layers;
+  layers.reserve(config.n_layers);
+  for (std::size_t layer = 0; layer < config.n_layers; ++layer) {
+    KVLENS_TRY(auto cache, LayerKvCache<T>::create({.batch = 1,
+                                                    .n_kv_heads = config.n_kv_heads,
+                                                    .head_dim = config.head_dim,
+                                                    .capacity = capacity,
+                                                    .max_seq_len = config.max_seq_len,
+                                                    .rope = config.rope}));
+    layers.push_back(std::move(cache));
+  }
+  KVLENS_TRY(auto tokens, Buffer<std::uint32_t>::zeroed(capacity));
+  return std::shared_ptr<KvCache>(new KvCache(model, std::move(layers), std::move(tokens)));
+}
+
+template <class T>
+Result<std::shared_ptr<KvCache<T>>> KvCache<T>::adopt(const Model& model,
+                                                      std::vector<LayerKvCache<T>> layers,
+                                                      std::span<const std::uint32_t> tokens) {
+  const std::size_t len = layers.empty() ? 0 : layers[0].len();
+  const std::size_t capacity = layers.empty() ? 0 : layers[0].geometry().capacity;
+  if (tokens.size() != len) {
+    return fail(ErrorCode::invalid_argument,
+                FieldContext{"tokens", std::to_string(tokens.size()), std::to_string(len)},
+                "the layers hold " + std::to_string(len) + " rows, got " +
+                    std::to_string(tokens.size()) + " tokens");
+  }
+  KVLENS_TRY(auto ids, Buffer<std::uint32_t>::zeroed(capacity));
+  std::ranges::copy(tokens, ids.data());
+  return std::shared_ptr<KvCache>(new KvCache(model, std::move(layers), std::move(ids)));
+}
+
+template <class T>
+std::uint64_t KvCache<T>::bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const LayerKvCache<T>& layer : layers_) bytes += layer.bytes();
+  return bytes;
+}
+
+template class LayerKvCache<float>;
+template class LayerKvCache<double>;
+template class KvCache<float>;
+template class KvCache<double>;
+
+}  // namespace kvlens

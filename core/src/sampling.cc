@@ -1,0 +1,198 @@
+#include "kvlens/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kvlens/memory.h"
+#include "ops/elementary.h"
+#include "ops/row_ops.h"
+#include "try.h"
+
+namespace kvlens {
+namespace {
+
+struct Candidate {
+  double logit;
+  std::uint32_t token;
+};
+
+bool ranks_before(const Candidate& a, const Candidate& b) noexcept {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+// Sum with Neumaier's compensation (Neumaier 1974, ZAMM 54).
+class CompensatedSum {
+ public:
+  void add(double value) noexcept {
+    const double next = sum_ + value;
+    correction_ +=
+        std::abs(sum_) >= std::abs(value) ? (sum_ - next) + value : (value - next) + sum_;
+    sum_ = next;
+  }
+  [[nodiscard]] double value() const noexcept { return sum_ + correction_; }
+
+ private:
+  double sum_ = 0;
+  double correction_ = 0;
+};
+
+std::unexpected<Error> invalid(std::string_view field, double value, std::string_view allowed) {
+  return fail(
+      ErrorCode::invalid_sampling,
+      FieldContext{std::string(field), std::to_string(value), std::string(allowed)},
+      std::string(field) + " is " + std::to_string(value) + ", allowed is " + std::string(allowed));
+}
+
+template <class T>
+Result<Buffer<Candidate>> candidates_of(std::span<const T> logits) {
+  if (logits.empty()) {
+    return fail(ErrorCode::empty_prompt, NoContext{}, "there are no logits to choose from");
+  }
+  if (const auto index = ops::first_non_finite(logits)) {
+    const double value = static_cast<double>(logits[*index]);
+    return fail(ErrorCode::non_finite_value, ValueContext{"logits", *index, value},
+                "logit " + std::to_string(*index) + " is " + std::to_string(value) +
+                    ", not a finite number");
+  }
+  KVLENS_TRY(auto candidates, Buffer<Candidate>::uninitialised(logits.size()));
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    candidates[token] = {static_cast<double>(logits[token]), static_cast<std::uint32_t>(token)};
+  }
+  return candidates;
+}
+
+// Divides positive and multiplies negative logits of the ids seen (Keskar et al. 2019,
+// arXiv:1909.05858), each id once.
+Result<void> penalise(std::span<Candidate> candidates, std::span<const std::uint32_t> recent,
+                      double penalty) {
+  if (penalty == 1.0 || recent.empty()) return {};
+  KVLENS_TRY(auto seen, Buffer<std::uint8_t>::zeroed(candidates.size()));
+  for (const std::uint32_t token : recent) {
+    if (token >= candidates.size() || seen[token] != 0) continue;
+    seen[token] = 1;
+    double& logit = candidates[token].logit;
+    logit = logit > 0 ? logit / penalty : logit * penalty;
+  }
+  return {};
+}
+
+// How many of the ranked candidates stay, given their weights (the first is 1).
+std::size_t nucleus(std::span<const double> weights, double total, const SamplingConfig& config) {
+  std::size_t kept = weights.size();
+  if (config.top_p < 1.0) {
+    CompensatedSum cumulative;
+    for (kept = 0; kept < weights.size();) {
+      cumulative.add(weights[kept++]);
+      if (cumulative.value() / total >= config.top_p) break;
+    }
+  }
+  while (kept > 1 && weights[kept - 1] < config.min_p) --kept;
+  return kept;
+}
+
+double total_of(std::span<const double> weights) {
+  CompensatedSum total;
+  for (const double weight : weights) total.add(weight);
+  return total.value();
+}
+
+// The candidate whose half-open interval of the cumulative weights holds `unit`.
+Draw draw_at(double unit, std::span<const Candidate> ranked, std::span<const double> weights) {
+  const double total = total_of(weights);
+  CompensatedSum cumulative;
+  double start = 0;
+  for (std::size_t index = 0;; ++index) {
+    const bool last = index + 1 == weights.size();
+    cumulative.add(weights[index]);
+    const double end = last ? 1.0 : cumulative.value() / total;
+    if (unit < end || last) {
+      return {.token = ranked[index].token,
+              .probability = end - start,
+              .unit_draw = unit,
+              .interval_start = start,
+              .interval_end = end,
+              .candidates = weights.size()};
+    }
+    start = end;
+  }
+}
+
+}  // namespace
+
+Result<void> validate(const SamplingConfig& config) {
+  if (!(std::isfinite(config.repetition_penalty) && config.repetition_penalty > 0)) {
+    return invalid("repetition_penalty", config.repetition_penalty, "a finite number above 0");
+  }
+  if (config.greedy) return {};
+  if (!(std::isfinite(config.temperature) && config.temperature > 0)) {
+    return invalid("temperature", config.temperature, "a finite number above 0");
+  }
+  if (!(config.top_p > 0 && config.top_p <= 1)) {
+    return invalid("top_p", config.top_p, "above 0 and at most 1");
+  }
+  if (!(config.min_p >= 0 && config.min_p < 1)) {
+    return invalid("min_p", config.min_p, "at least 0 and below 1");
+  }
+  return {};
+}
+
+template <class T>
+Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, SplitMix64& rng,
+                    std::span<const std::uint32_t> recent) {
+  KVLENS_CHECK(validate(config));
+  KVLENS_TRY(auto candidates, candidates_of(logits));
+  KVLENS_CHECK(penalise(candidates.span(), recent, config.repetition_penalty));
+  if (config.greedy) {
+    const Candidate best = *std::ranges::min_element(candidates.span(), ranks_before);
+    return Draw{.token = best.token,
+                .probability = 1.0,
+                .unit_draw = std::nullopt,
+                .interval_start = 0.0,
+                .interval_end = 1.0,
+                .candidates = 1};
+  }
+
+  const std::size_t n_ranked =
+      config.top_k == 0 ? candidates.size() : std::min(config.top_k, candidates.size());
+  const std::span<Candidate> all = candidates.span();
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n_ranked), ranks_before);
+  const std::span<const Candidate> ranked = all.first(n_ranked);
+
+  KVLENS_TRY(auto weights, Buffer<double>::uninitialised(n_ranked));
+  weights[0] = 1.0;
+  for (std::size_t index = 1; index < n_ranked; ++index) {
+    weights[index] = ops::exponential((ranked[index].logit - ranked[0].logit) / config.temperature);
+  }
+  const std::size_t kept = nucleus(weights.span(), total_of(weights.span()), config);
+  return draw_at(rng.unit(), ranked.first(kept), weights.span().first(kept));
+}
+
+template <class T>
+Result<std::vector<RankedToken>> top_tokens(std::span<const T> logits, std::size_t n) {
+  KVLENS_TRY(auto candidates, candidates_of(logits));
+  const std::span<Candidate> all = candidates.span();
+  const std::size_t n_ranked = std::min(n, all.size());
+  const double largest = std::ranges::min_element(all, ranks_before)->logit;
+  CompensatedSum total;
+  for (const Candidate& candidate : all) total.add(ops::exponential(candidate.logit - largest));
+  const double log_total = ops::logarithm(total.value());
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n_ranked), ranks_before);
+  std::vector<RankedToken> ranked;
+  ranked.reserve(n_ranked);
+  for (const Candidate& candidate : all.first(n_ranked)) {
+    ranked.push_back({.token = candidate.token,
+                      .logit = candidate.logit,
+                      .logprob = (candidate.logit - largest) - log_total});
+  }
+  return ranked;
+}
+
+template Result<Draw> sample<float>(std::span<const float>, const SamplingConfig&, SplitMix64&,
+                                    std::span<const std::uint32_t>);
+template Result<Draw> sample<double>(std::span<const double>, const SamplingConfig&, SplitMix64&,
+                                     std::span<const std::uint32_t>);
+template Result<std::vector<RankedToken>> top_tokens<float>(std::span<const float>, std::size_t);
+template Result<std::vector<RankedToken>> top_tokens<double>(std::span<const double>, std::size_t);
+
+}  // namespace kvlens

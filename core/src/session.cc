@@ -1,0 +1,439 @@
+#include "kvlens/session.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "bound_model.h"
+#include "checks.h"
+#include "decoder.h"
+#include "parallel.h"
+#include "try.h"
+#include "workspace.h"
+
+namespace kvlens {
+namespace {
+
+std::unexpected<Error> layer_mismatch(ErrorCode code, std::size_t layer, std::string_view what,
+                                      std::uint64_t expected, std::uint64_t actual) {
+  return fail(code, LayerMismatchContext{layer, expected, actual},
+              "cache of layer " + std::to_string(layer) + " has " + std::string(what) + " " +
+                  std::to_string(actual) + ", expected " + std::to_string(expected));
+}
+
+template <class T>
+Result<void> check_parameters(const Model& model, const KvCache<T>& cache) {
+  const auto parameters = model.parameters();
+  const auto captured = cache.captured();
+  if (captured.size() != parameters.size()) {
+    return fail(ErrorCode::parameter_count_mismatch,
+                MismatchContext{captured.size(), parameters.size()},
+                "cache was made for " + std::to_string(captured.size()) +
+                    " parameters, the model has " + std::to_string(parameters.size()));
+  }
+  for (std::size_t index = 0; index < parameters.size(); ++index) {
+    const Parameter& parameter = parameters[index];
+    if (captured[index].identity != parameter.identity) {
+      return fail(ErrorCode::parameter_identity_mismatch,
+                  IdentityContext{index, parameter.spec.name},
+                  "parameter " + std::to_string(index) + " (" + parameter.spec.name +
+                      ") is not the one that the cache was made for");
+    }
+    if (captured[index].revision != parameter.revision) {
+      return fail(
+          ErrorCode::parameter_revision_mismatch,
+          RevisionContext{index, parameter.spec.name, captured[index].revision, parameter.revision},
+          "parameter " + std::to_string(index) + " (" + parameter.spec.name + ") has revision " +
+              std::to_string(parameter.revision) + ", the cache was made for revision " +
+              std::to_string(captured[index].revision));
+    }
+  }
+  return {};
+}
+
+template <class T>
+Result<void> check_layers(const Config& config, const KvCache<T>& cache) {
+  const auto layers = cache.layers();
+  if (layers.size() != config.n_layers) {
+    return fail(ErrorCode::layer_count_mismatch, MismatchContext{config.n_layers, layers.size()},
+                "cache has " + std::to_string(layers.size()) + " layers, the model has " +
+                    std::to_string(config.n_layers));
+  }
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layers[layer].len() != cache.len()) {
+      return layer_mismatch(ErrorCode::incoherent_lengths, layer, "length", cache.len(),
+                            layers[layer].len());
+    }
+  }
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const LayerGeometry& geometry = layers[layer].geometry();
+    if (geometry.batch != 1) {
+      return layer_mismatch(ErrorCode::layer_batch_mismatch, layer, "batch", 1, geometry.batch);
+    }
+    if (geometry.capacity != cache.capacity()) {
+      return layer_mismatch(ErrorCode::layer_capacity_mismatch, layer, "capacity", cache.capacity(),
+                            geometry.capacity);
+    }
+    if (geometry.n_kv_heads != config.n_kv_heads) {
+      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "n_kv_heads",
+                            config.n_kv_heads, geometry.n_kv_heads);
+    }
+    if (geometry.head_dim != config.head_dim) {
+      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "head_dim", config.head_dim,
+                            geometry.head_dim);
+    }
+    if (geometry.max_seq_len != config.max_seq_len) {
+      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "max_seq_len",
+                            config.max_seq_len, geometry.max_seq_len);
+    }
+    if (!geometry.rope.same_bits(config.rope)) {
+      return fail(ErrorCode::layer_rope_mismatch,
+                  LayerMismatchContext{layer, std::bit_cast<std::uint64_t>(config.rope.theta),
+                                       std::bit_cast<std::uint64_t>(geometry.rope.theta)},
+                  "cache of layer " + std::to_string(layer) +
+                      " holds keys rotated with another RoPE (theta " +
+                      std::to_string(geometry.rope.theta) + ", the model's is " +
+                      std::to_string(config.rope.theta) + ")");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class T>
+struct Session<T>::State {
+  Model::Borrow model;
+  std::shared_ptr<KvCache<T>> cache;
+  SessionOptions options;
+  BoundModel<T> bound;
+  ops::RopeTable<T> rope;  // of the positions that the cache can hold
+  Workspace<T> workspace;
+  Buffer<T> logits;         // of the last call that succeeded
+  Buffer<T> staged_logits;  // of the call under way
+  bool has_logits = false;
+  Work work;
+
+  // The open call, if there is one.
+  struct Call {
+    bool open = false;
+    Phase phase = Phase::prefill;
+    Buffer<std::uint32_t> tokens;  // [capacity]
+    std::size_t n_tokens = 0;
+    std::size_t n_done = 0;
+    std::size_t last_row = 0;  // of the workspace, where the newest residual stands
+    Work work;
+    std::uint64_t last_row_entries = 0;
+    std::vector<PreparedRows> prepared;  // a layer each, as the cache was when the call began
+  } call;
+
+  State(std::shared_ptr<Model> bound_model, std::shared_ptr<KvCache<T>> bound_cache,
+        const SessionOptions& session_options)
+      : model(std::move(bound_model)), cache(std::move(bound_cache)), options(session_options) {}
+
+  [[nodiscard]] const Config& config() const { return model->config(); }
+
+  [[nodiscard]] Result<void> allocate() {
+    const std::size_t capacity = cache->capacity();
+    KVLENS_TRY(bound, BoundModel<T>::create(*model));
+    KVLENS_TRY(rope, ops::RopeTable<T>::create(config().rope, config().head_dim, capacity));
+    KVLENS_TRY(workspace, Workspace<T>::create(config(), std::min(options.chunk_rows, capacity),
+                                               capacity, thread_count(options.pool.get())));
+    KVLENS_TRY(logits, Buffer<T>::uninitialised(config().vocab_size));
+    KVLENS_TRY(staged_logits, Buffer<T>::uninitialised(config().vocab_size));
+    KVLENS_TRY(call.tokens, Buffer<std::uint32_t>::uninitialised(capacity));
+    call.prepared.resize(config().n_layers);
+    return {};
+  }
+
+  [[nodiscard]] ForwardPass<T> pass(StageTap<T>* tap) {
+    return {workspace, options.pool.get(), tap, call.work, 0};
+  }
+
+  void close_call() {
+    call.open = false;
+    cache->call_in_progress_ = false;
+  }
+
+  // Everything of the cache must still be as it was when the call began.
+  [[nodiscard]] Result<void> check_cache() const {
+    for (std::size_t layer = 0; layer < call.prepared.size(); ++layer) {
+      KVLENS_CHECK_AT(cache->layers()[layer].check(call.prepared[layer]),
+                      "decoder layer " + std::to_string(layer) + ": commit", std::nullopt);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> compute_chunk(StageTap<T>* tap) {
+    KVLENS_CHECK(check_cache());
+    const std::size_t n_rows =
+        std::min({options.chunk_rows, cache->capacity(), call.n_tokens - call.n_done});
+    const RowRange rows{cache->len() + call.n_done, n_rows};
+    const ForwardPass<T> forward = pass(tap);
+    T* residual = workspace.residual.data();
+    KVLENS_CHECK(embed_rows(forward, bound, call.tokens.span().subspan(call.n_done, n_rows), rows,
+                            residual));
+    for (std::size_t layer = 0; layer < config().n_layers; ++layer) {
+      KVLENS_CHECK(layer_rows(forward, bound, rope, layer, rows, cache->layers()[layer], residual));
+    }
+    call.work.token_forwards += n_rows;
+    call.n_done += n_rows;
+    call.last_row = n_rows - 1;
+    return {};
+  }
+
+  [[nodiscard]] Result<Step<T>> complete(StageTap<T>* tap) {
+    while (call.n_done < call.n_tokens) KVLENS_CHECK(compute_chunk(tap));
+    const std::size_t len = cache->len();
+    const RowRange last{len + call.n_tokens - 1, 1};
+    KVLENS_CHECK(logits_rows(pass(tap), bound, last,
+                             workspace.residual.data() + call.last_row * config().d_model,
+                             staged_logits.data()));
+    KVLENS_CHECK(check_cache());
+    (call.phase == Phase::prefill ? call.work.prefill_tokens : call.work.decode_tokens) +=
+        call.n_tokens;
+    call.work.cache_appends += call.n_tokens * config().n_layers;
+    KVLENS_TRY(const Work total, checked_add(work, call.work));
+
+    // Nothing below can fail.
+    for (std::size_t layer = 0; layer < call.prepared.size(); ++layer) {
+      (void)cache->layers()[layer].commit(call.prepared[layer]);
+    }
+    std::ranges::copy(call.tokens.span().first(call.n_tokens), cache->tokens_.data() + len);
+    work = total;
+    std::swap(logits, staged_logits);
+    has_logits = true;
+    return Step<T>{.logits = logits.span(),
+                   .position = last.first_position,
+                   .kv_len_before = len,
+                   .kv_len = cache->len(),
+                   .row_attention_score_values =
+                       std::uint64_t{config().n_layers} * config().n_heads * cache->len(),
+                   .work = call.work};
+  }
+};
+
+template <class T>
+Session<T>::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+template <class T>
+Session<T>::~Session() {
+  abandon();
+}
+
+template <class T>
+Result<std::unique_ptr<Session<T>>> Session<T>::bind(std::shared_ptr<Model> model,
+                                                     std::shared_ptr<KvCache<T>> cache,
+                                                     const SessionOptions& options) {
+  if (options.chunk_rows == 0) {
+    return fail(ErrorCode::invalid_argument, FieldContext{"chunk_rows", "0", "1 or more"},
+                "chunk_rows is 0, it must be at least 1");
+  }
+  KVLENS_CHECK(check_same(cache->config(), model->config()));
+  KVLENS_CHECK(check_parameters(*model, *cache));
+  KVLENS_CHECK(check_layers(model->config(), *cache));
+  auto state = std::make_unique<State>(std::move(model), std::move(cache), options);
+  KVLENS_CHECK(state->allocate());
+  return std::unique_ptr<Session>(new Session(std::move(state)));
+}
+
+template <class T>
+Result<void> Session<T>::begin(Phase phase, std::span<const std::uint32_t> tokens) {
+  KvCache<T>& cache = *state_->cache;
+  if (cache.call_in_progress_) return call_in_progress_error();
+  const std::size_t len = cache.len();
+  if (phase == Phase::prefill && len != 0) {
+    return fail(ErrorCode::not_empty, CountContext{len},
+                "prefill needs an empty cache, this one holds " + std::to_string(len) +
+                    (len == 1 ? " row" : " rows"));
+  }
+  if (phase == Phase::extend && len == 0) {
+    return fail(ErrorCode::not_prefilled, NoContext{}, "decode needs a prefill before it");
+  }
+  if (phase == Phase::prefill) {
+    KVLENS_CHECK(check_prompt_size(tokens.size(), cache.capacity()));
+  }
+  KVLENS_CHECK(check_tokens(tokens, state_->config().vocab_size));
+  KVLENS_CHECK(check_room(len + tokens.size(), cache.capacity()));
+  auto& call = state_->call;
+  std::ranges::copy(tokens, call.tokens.data());
+  call.phase = phase;
+  call.n_tokens = tokens.size();
+  call.n_done = 0;
+  call.work = Work{};
+  for (std::size_t layer = 0; layer < call.prepared.size(); ++layer) {
+    call.prepared[layer] = cache.layers()[layer].prepared(tokens.size());
+  }
+  call.open = true;
+  cache.call_in_progress_ = true;
+  return {};
+}
+
+template <class T>
+Result<std::size_t> Session<T>::advance(StageTap<T>* tap) {
+  auto& call = state_->call;
+  if (!call.open) {
+    return fail(ErrorCode::no_call_in_progress, NoContext{}, "no call has begun");
+  }
+  if (call.n_done < call.n_tokens) {
+    if (auto done = state_->compute_chunk(tap); !done) {
+      abandon();
+      return std::unexpected(std::move(done).error());
+    }
+  }
+  return call.n_tokens - call.n_done;
+}
+
+template <class T>
+Result<Step<T>> Session<T>::finish(StageTap<T>* tap) {
+  if (!state_->call.open) {
+    return fail(ErrorCode::no_call_in_progress, NoContext{}, "no call has begun");
+  }
+  auto step = state_->complete(tap);
+  abandon();  // closes the call; after a commit there is nothing left to drop
+  return step;
+}
+
+template <class T>
+void Session<T>::abandon() noexcept {
+  if (state_->call.open) state_->close_call();
+}
+
+template <class T>
+bool Session<T>::call_in_progress() const noexcept {
+  return state_->call.open;
+}
+
+template <class T>
+Result<Step<T>> Session<T>::prefill(std::span<const std::uint32_t> tokens, StageTap<T>* tap) {
+  KVLENS_CHECK(begin(Phase::prefill, tokens));
+  return finish(tap);
+}
+
+template <class T>
+Result<Step<T>> Session<T>::decode(std::uint32_t token, StageTap<T>* tap) {
+  return extend({&token, 1}, tap);
+}
+
+template <class T>
+Result<Step<T>> Session<T>::extend(std::span<const std::uint32_t> tokens, StageTap<T>* tap) {
+  KVLENS_CHECK(begin(Phase::extend, tokens));
+  return finish(tap);
+}
+
+template <class T>
+Result<Replay<T>> Session<T>::replay(std::span<const std::uint32_t> tokens, bool all_logits,
+                                     StageTap<T>* tap) const {
+  const Config& config = state_->config();
+  const std::size_t n_tokens = tokens.size();
+  if (state_->cache->call_in_progress_) return call_in_progress_error();
+  KVLENS_CHECK(check_prompt_size(n_tokens, config.max_seq_len, "the model's max_seq_len"));
+  KVLENS_CHECK(check_tokens(tokens, config.vocab_size));
+
+  ThreadPool* pool = state_->options.pool.get();
+  const std::size_t chunk = std::min(state_->options.chunk_rows, n_tokens);
+  KVLENS_TRY(auto workspace, Workspace<T>::create(config, chunk, n_tokens, thread_count(pool)));
+  KVLENS_TRY(auto rope, ops::RopeTable<T>::create(config.rope, config.head_dim, n_tokens));
+  // One layer's rows at a time: nothing outlives its layer but the residual stream.
+  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create({.batch = 1,
+                                                        .n_kv_heads = config.n_kv_heads,
+                                                        .head_dim = config.head_dim,
+                                                        .capacity = n_tokens,
+                                                        .max_seq_len = config.max_seq_len,
+                                                        .rope = config.rope}));
+  KVLENS_TRY(auto residual, Buffer<T>::uninitialised(n_tokens * config.d_model));
+  const std::size_t logits_begin = all_logits ? 0 : n_tokens - 1;
+  KVLENS_TRY(auto logits, Buffer<T>::uninitialised((n_tokens - logits_begin) * config.vocab_size));
+
+  Replay<T> replay{.logits = std::move(logits), .work = {}};
+  const ForwardPass<T> pass{workspace, pool, tap, replay.work, n_tokens};
+  const auto for_each_chunk = [&](std::size_t first, auto&& compute) -> Result<void> {
+    for (std::size_t begin = first; begin < n_tokens; begin += chunk) {
+      const RowRange rows{begin, std::min(chunk, n_tokens - begin)};
+      KVLENS_CHECK(compute(rows, residual.data() + begin * config.d_model));
+    }
+    return {};
+  };
+  KVLENS_CHECK(for_each_chunk(0, [&](const RowRange& rows, T* x) {
+    return embed_rows(pass, state_->bound, tokens.subspan(rows.first_position, rows.n_rows), rows,
+                      x);
+  }));
+  for (std::size_t layer = 0; layer < config.n_layers; ++layer) {
+    KVLENS_CHECK(for_each_chunk(0, [&](const RowRange& rows, T* x) {
+      return layer_rows(pass, state_->bound, rope, layer, rows, layer_cache, x);
+    }));
+  }
+  replay.work.token_forwards = n_tokens;
+  KVLENS_CHECK(for_each_chunk(logits_begin, [&](const RowRange& rows, T* x) {
+    T* out = replay.logits.data() + (rows.first_position - logits_begin) * config.vocab_size;
+    return logits_rows(pass, state_->bound, rows, x, out);
+  }));
+  return replay;
+}
+
+template <class T>
+Result<void> Session<T>::truncate(std::size_t len) {
+  KvCache<T>& cache = *state_->cache;
+  if (cache.call_in_progress_) return call_in_progress_error();
+  if (len == 0 || len > cache.len()) {
+    return fail(ErrorCode::invalid_length, LimitContext{len, cache.len()},
+                "cannot keep " + std::to_string(len) + " rows, allowed is 1 to the " +
+                    std::to_string(cache.len()) + " that the cache holds");
+  }
+  for (LayerKvCache<T>& layer : cache.layers()) (void)layer.truncate(len);
+  state_->has_logits = false;
+  return {};
+}
+
+template <class T>
+void Session<T>::reset() noexcept {
+  roll_back_to_empty(Work{});
+}
+
+template <class T>
+void Session<T>::roll_back_to_empty(const Work& work) noexcept {
+  abandon();
+  for (LayerKvCache<T>& layer : state_->cache->layers()) layer.reset();
+  state_->work = work;
+  state_->has_logits = false;
+}
+
+template <class T>
+const Work& Session<T>::work() const noexcept {
+  return state_->work;
+}
+
+template <class T>
+std::size_t Session<T>::kv_len() const noexcept {
+  return state_->cache->len();
+}
+
+template <class T>
+std::size_t Session<T>::capacity() const noexcept {
+  return state_->cache->capacity();
+}
+
+template <class T>
+std::span<const std::uint32_t> Session<T>::tokens() const noexcept {
+  return state_->cache->tokens();
+}
+
+template <class T>
+std::span<const T> Session<T>::logits() const noexcept {
+  return state_->has_logits ? state_->logits.span() : std::span<const T>{};
+}
+
+template <class T>
+const std::shared_ptr<Model>& Session<T>::model() const noexcept {
+  return state_->model.shared();
+}
+
+template <class T>
+const std::shared_ptr<KvCache<T>>& Session<T>::cache() const noexcept {
+  return state_->cache;
+}
+
+template class Session<float>;
+template class Session<double>;
+
+}  // namespace kvlens
