@@ -1,0 +1,210 @@
+/**
+ * What every format is turned into: a decoder's configuration and where the bytes of each of its
+ * parameters lie. A `Checkpoint` that exists is complete and consistent; no weight has been read.
+ */
+import type { TokenizerData } from '../text/tokenizer-data.js';
+import { dtypes, type DType } from './dtypes.js';
+import { invalid, unsupported } from './refuse.js';
+import type { ByteSource } from './source.js';
+import type { FileTensor } from './tensor-table.js';
+
+/** Which two elements of a head RoPE turns together: `(2i, 2i+1)` or `(i, i + headDim/2)`. */
+export type RopePairing = 'interleaved' | 'half_split';
+
+/** Rotary position embedding. */
+export interface RopeConfig {
+  readonly pairing: RopePairing;
+  readonly theta: number;
+  /** Divisor of each pair's frequency, `[headDim / 2]`, or empty for none. */
+  readonly freqFactors: readonly number[];
+}
+
+/** The shape of a Llama-family decoder: the core's `Config` in camelCase. */
+export interface ModelConfig {
+  readonly nLayers: number;
+  readonly nHeads: number;
+  /** `nHeads` is a multiple of it. */
+  readonly nKvHeads: number;
+  /** Even; need not be `dModel / nHeads`. */
+  readonly headDim: number;
+  readonly dModel: number;
+  readonly dFf: number;
+  readonly vocabSize: number;
+  /** Positions. */
+  readonly maxSeqLen: number;
+  readonly rmsNormEps: number;
+  readonly rope: RopeConfig;
+  /** Whether the query, key and value projections have a bias. */
+  readonly qkvBias: boolean;
+  /** Whether every query and key head has an RMSNorm of its own. */
+  readonly qkNorm: boolean;
+  /** Whether the vocabulary head is the token embedding. */
+  readonly tiedEmbedding: boolean;
+  /** Positions that a row sees, itself included; 0: all. */
+  readonly slidingWindow: number;
+}
+
+/** Where the bytes of one parameter lie. */
+export interface CheckpointTensor {
+  /** The core's name: `token_embedding`, `layers.0.q_proj`, ... */
+  readonly name: string;
+  /** Name in the file. */
+  readonly fileName: string;
+  readonly dtype: DType;
+  /** 1 for a vector. */
+  readonly rows: number;
+  readonly cols: number;
+  readonly source: ByteSource;
+  /** From the start of `source`; `rows * cols` values, row-major. */
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
+
+/** A file format. */
+export type CheckpointFormat = 'gguf' | 'safetensors' | 'llama2c';
+
+/** A model on disk or on a server, fully described and checked before any weight is loaded. */
+export interface Checkpoint {
+  readonly format: CheckpointFormat;
+  /** As the file names it: `llama`, `mistral`, `qwen2`, `qwen3`. */
+  readonly architecture: string;
+  /** The model's own name, where the file tells one. */
+  readonly name: string | undefined;
+  readonly config: ModelConfig;
+  /** Every parameter that `config` calls for, in the core's order. */
+  readonly tensors: readonly CheckpointTensor[];
+  /** Sum of the tensors' `byteLength`. */
+  readonly totalBytes: number;
+  /** Undefined where the checkpoint comes without one. */
+  readonly tokenizer: TokenizerData | undefined;
+  /** Source of the chat template, where the checkpoint has one. */
+  readonly chatTemplate: string | undefined;
+  /** What the file says about itself, for display. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** One parameter that a configuration calls for. */
+export interface ParameterSpec {
+  readonly name: string;
+  readonly rows: number;
+  readonly cols: number;
+  readonly isVector: boolean;
+}
+
+/** Every parameter that `config` calls for, in the core's order. */
+export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
+  const { dModel, dFf, headDim, vocabSize } = config;
+  const qWidth = config.nHeads * headDim;
+  const kvWidth = config.nKvHeads * headDim;
+  const specs: ParameterSpec[] = [];
+  const matrix = (name: string, rows: number, cols: number) =>
+    specs.push({ name, rows, cols, isVector: false });
+  const vector = (name: string, cols: number) => specs.push({ name, rows: 1, cols, isVector: true });
+
+  matrix('token_embedding', vocabSize, dModel);
+  for (let i = 0; i < config.nLayers; ++i) {
+    const layer = `layers.${i}`;
+    vector(`${layer}.attention_norm`, dModel);
+    for (const [letter, width] of [['q', qWidth], ['k', kvWidth], ['v', kvWidth]] as const) {
+      matrix(`${layer}.${letter}_proj`, width, dModel);
+      if (config.qkvBias) vector(`${layer}.${letter}_bias`, width);
+    }
+    if (config.qkNorm) {
+      vector(`${layer}.q_norm`, headDim);
+      vector(`${layer}.k_norm`, headDim);
+    }
+    matrix(`${layer}.o_proj`, dModel, qWidth);
+    vector(`${layer}.ffn_norm`, dModel);
+    matrix(`${layer}.gate_proj`, dFf, dModel);
+    matrix(`${layer}.up_proj`, dFf, dModel);
+    matrix(`${layer}.down_proj`, dModel, dFf);
+  }
+  vector('final_norm', dModel);
+  if (!config.tiedEmbedding) matrix('lm_head', vocabSize, dModel);
+  return specs;
+}
+
+/** Largest value of each dimension: far beyond any model, far below where products overflow. */
+export const limits = {
+  nLayers: 4096,
+  nHeads: 65536,
+  headDim: 65536,
+  dModel: 1 << 24,
+  dFf: 1 << 24,
+  vocabSize: 1 << 24,
+  maxSeqLen: 2 ** 31 - 1,
+} as const;
+
+/** How a format names what `checkConfig` complains about. */
+export interface FieldNames {
+  readonly nHeads: string;
+  readonly nKvHeads: string;
+  readonly headDim: string;
+}
+
+/**
+ * The relations between fields, whose ranges the reader of the format has checked.
+ * Errors: invalid_file.
+ */
+export function checkConfig(file: string, config: ModelConfig, names: FieldNames): void {
+  const { nHeads, nKvHeads, headDim } = config;
+  if (nHeads % nKvHeads !== 0) {
+    throw invalid(file, names.nHeads, nHeads, `a multiple of ${names.nKvHeads} ${nKvHeads}`);
+  }
+  if (!Number.isInteger(headDim) || headDim % 2 !== 0) {
+    throw invalid(file, names.headDim, headDim, 'an even integer');
+  }
+}
+
+/**
+ * Finds each parameter of `config` among the file's tensors. `canonicalName` gives a tensor's name in
+ * the core, or undefined for one that no such model has.
+ * Errors: invalid_file (missing tensor, wrong shape), unsupported_file (extra tensor, a vector in
+ * blocks).
+ */
+export function bindTensors(
+  file: string,
+  config: ModelConfig,
+  tensors: readonly FileTensor[],
+  canonicalName: (name: string) => string | undefined,
+): CheckpointTensor[] {
+  const byName = new Map<string, FileTensor>();
+  for (const tensor of tensors) {
+    const name = canonicalName(tensor.name);
+    const allowed = 'the tensors of llama, mistral, qwen2 and qwen3 as configured';
+    if (name === undefined) throw unsupported(file, 'tensor', tensor.name, allowed);
+    const first = byName.get(name);
+    if (first !== undefined) throw invalid(file, 'tensor', tensor.name, `other than ${first.name}`);
+    byName.set(name, tensor);
+  }
+  const bound = parameterSpecs(config).map((spec): CheckpointTensor => {
+    const tensor = byName.get(spec.name);
+    if (tensor === undefined) {
+      throw invalid(file, `tensor for ${spec.name}`, undefined, shapeText(spec));
+    }
+    byName.delete(spec.name);
+    const { dtype, source, byteOffset, byteLength, shape } = tensor;
+    const expected = spec.isVector ? [spec.cols] : [spec.rows, spec.cols];
+    if (shape.length !== expected.length || shape.some((size, i) => size !== expected[i])) {
+      throw invalid(file, `shape of ${tensor.name}`, shape, shapeText(spec));
+    }
+    if (spec.isVector && dtypes[dtype].blockValues > 1) {
+      throw unsupported(file, `type of ${tensor.name}`, dtype, 'F64, F32, F16 and BF16 for a vector');
+    }
+    const { name, rows, cols } = spec;
+    return { name, fileName: tensor.name, dtype, rows, cols, source, byteOffset, byteLength };
+  });
+  for (const [name, tensor] of byName) {
+    throw unsupported(file, 'tensor', tensor.name, `no ${name} with this configuration`);
+  }
+  return bound;
+}
+
+/** Sum of the tensors' bytes. */
+export function totalBytesOf(tensors: readonly CheckpointTensor[]): number {
+  return tensors.reduce((sum, tensor) => sum + tensor.byteLength, 0);
+}
+
+function shapeText(spec: ParameterSpec): string {
+  return spec.isVector ? `[${spec.cols}]` : `[${spec.rows}, ${spec.cols}]`;
+}

@@ -1,0 +1,297 @@
+/**
+ * The GGUF container, versions 1 to 3: metadata and tensor table.
+ *
+ * The header has no length field, so a prefix of the file is parsed, and a longer one if that was not
+ * enough; nothing but the header is read. Every count is checked against the bytes that are left before
+ * anything is allocated, so that a hostile file costs no more memory than its own size.
+ */
+import { dtypeByName, dtypeList, ggmlTypeName } from './dtypes.js';
+import { invalid, unsupported } from './refuse.js';
+import { truncated, type ByteSource } from './source.js';
+import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
+
+/** A metadata value; 64-bit integers beyond 2^53 stay bigint. */
+export type GgufValue = number | bigint | boolean | string | readonly GgufValue[];
+
+/** One GGUF file, without its tensor data. */
+export interface GgufFile {
+  readonly source: ByteSource;
+  readonly version: number;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  /** In file order, shapes row-major. */
+  readonly tensors: readonly FileTensor[];
+}
+
+const firstWindow = 1 << 20;
+const longestHeader = 256 << 20;
+const longestKey = 65535; // the specification's own limit
+const mostEntries = 65536;
+const deepestArray = 4;
+
+/**
+ * Reads the header of a GGUF file.
+ * Errors: invalid_file, unsupported_file (version, byte order, tensor type), truncated_file and those of
+ * the source.
+ */
+export async function readGguf(source: ByteSource, signal?: AbortSignal): Promise<GgufFile> {
+  let bytes = new Uint8Array(0);
+  for (let window = firstWindow; ; window *= 4) {
+    const end = Math.min(window, source.size);
+    const grown = new Uint8Array(end);
+    grown.set(bytes);
+    grown.set(await source.read(bytes.length, end - bytes.length, signal), bytes.length);
+    bytes = grown;
+    try {
+      return parseHeader(new HeaderReader(source, bytes));
+    } catch (error) {
+      if (!(error instanceof WindowTooShort)) throw error;
+      if (bytes.length >= longestHeader) {
+        throw unsupported(source.name, 'header size', `over ${longestHeader}`, `up to ${longestHeader} bytes`);
+      }
+    }
+  }
+}
+
+/** Not an error of the file: more of it must be read. */
+class WindowTooShort extends Error {}
+
+class HeaderReader {
+  readonly file: string;
+  offset = 0;
+  version = 3;
+  private readonly view: DataView;
+  // Tokens may begin with U+FEFF, which must not be taken for a byte order mark.
+  private readonly utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+  constructor(
+    readonly source: ByteSource,
+    private readonly bytes: Uint8Array,
+  ) {
+    this.file = source.name;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Claims the next `length` bytes and returns where they start. */
+  take(length: number): number {
+    const start = this.offset;
+    const end = start + length;
+    if (end > this.source.size) throw truncated(this.file, end, this.source.size);
+    if (end > this.bytes.length) throw new WindowTooShort();
+    this.offset = end;
+    return start;
+  }
+
+  u32(): number {
+    return this.view.getUint32(this.take(4), true);
+  }
+
+  u64(): number | bigint {
+    return narrow(this.view.getBigUint64(this.take(8), true));
+  }
+
+  /** A count or length: 32 bits in version 1, 64 afterwards. */
+  size(): number | bigint {
+    return this.version === 1 ? this.u32() : this.u64();
+  }
+
+  /** A count of entries that take at least `entryBytes` each. */
+  count(field: string, entryBytes: number, limit: number): number {
+    const count = this.size();
+    if (count > limit) throw invalid(this.file, field, count, `at most ${limit}`);
+    const needed = this.offset + Number(count) * entryBytes;
+    if (needed > this.source.size) throw truncated(this.file, needed, this.source.size);
+    return Number(count);
+  }
+
+  string(field: string, limit = longestHeader): string {
+    const length = this.count(`length of ${field}`, 1, limit);
+    const start = this.take(length);
+    try {
+      return this.utf8.decode(this.bytes.subarray(start, start + length));
+    } catch {
+      throw invalid(this.file, field, `not UTF-8 at byte ${start}`, 'UTF-8');
+    }
+  }
+
+  value(key: string, type: number, depth = 0): GgufValue {
+    const view = this.view;
+    switch (type) {
+      case 0: return view.getUint8(this.take(1));
+      case 1: return view.getInt8(this.take(1));
+      case 2: return view.getUint16(this.take(2), true);
+      case 3: return view.getInt16(this.take(2), true);
+      case 4: return this.u32();
+      case 5: return view.getInt32(this.take(4), true);
+      case 6: return view.getFloat32(this.take(4), true);
+      case 7: return this.bool(key);
+      case 8: return this.string(key);
+      case 9: return this.array(key, depth);
+      case 10: return this.u64();
+      case 11: return narrow(view.getBigInt64(this.take(8), true));
+      case 12: return view.getFloat64(this.take(8), true);
+      default: throw invalid(this.file, `value type of ${key}`, type, '0 to 12');
+    }
+  }
+
+  private bool(key: string): boolean {
+    const byte = this.view.getUint8(this.take(1));
+    if (byte > 1) throw invalid(this.file, key, byte, '0 or 1, being a boolean');
+    return byte === 1;
+  }
+
+  private array(key: string, depth: number): GgufValue[] {
+    if (depth >= deepestArray) {
+      throw invalid(this.file, `nesting of ${key}`, `over ${deepestArray}`, `at most ${deepestArray}`);
+    }
+    const type = this.u32();
+    const entryBytes = [1, 1, 2, 2, 4, 4, 4, 1, this.version === 1 ? 4 : 8, 8, 8, 8, 8][type];
+    if (entryBytes === undefined) {
+      throw invalid(this.file, `element type of ${key}`, type, '0 to 12');
+    }
+    const count = this.count(`length of ${key}`, entryBytes, longestHeader);
+    const values: GgufValue[] = [];
+    for (let i = 0; i < count; ++i) values.push(this.value(key, type, depth + 1));
+    return values;
+  }
+}
+
+function narrow(value: bigint): number | bigint {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+function parseHeader(reader: HeaderReader): GgufFile {
+  const { file, source } = reader;
+  const magic = reader.u32();
+  if (magic !== 0x46554747) {
+    const found = `0x${magic.toString(16).padStart(8, '0')}`;
+    throw invalid(file, 'magic', found, '0x46554747 ("GGUF")');
+  }
+  reader.version = reader.u32();
+  if (reader.version < 1 || reader.version > 3) {
+    // A big-endian file shows its version in the wrong bytes.
+    const found = reader.version & 0xffff ? reader.version : 'big-endian';
+    throw unsupported(file, 'GGUF version', found, '1, 2 and 3, little-endian');
+  }
+  const smallestTensor = reader.version === 1 ? 24 : 32;
+  const smallestEntry = reader.version === 1 ? 9 : 13;
+  const tensorCount = reader.count('tensor_count', smallestTensor, mostEntries);
+  const entryCount = reader.count('metadata_kv_count', smallestEntry, mostEntries);
+
+  const metadata = new Map<string, GgufValue>();
+  for (let i = 0; i < entryCount; ++i) {
+    const key = reader.string(`metadata key ${i}`, longestKey);
+    if (key === '') throw invalid(file, `metadata key ${i}`, key, 'not empty');
+    if (metadata.has(key)) throw invalid(file, 'metadata key', key, 'unique');
+    metadata.set(key, reader.value(key, reader.u32()));
+  }
+  const alignment = metadata.get('general.alignment') ?? 32;
+  if (typeof alignment !== 'number' || ![8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096].includes(alignment)) {
+    throw invalid(file, 'general.alignment', alignment, 'a power of two from 8 to 4096');
+  }
+  const entries = Array.from({ length: tensorCount }, (_, i) => parseTensor(reader, i, alignment));
+
+  const dataOffset = Math.ceil(reader.offset / alignment) * alignment;
+  const tensors = entries.map((entry) => ({ ...entry, byteOffset: dataOffset + entry.byteOffset }));
+  checkTensorTable(tensors);
+  return { source, version: reader.version, metadata, tensors };
+}
+
+/** One entry of the tensor table, its offset still from the start of the data. */
+function parseTensor(reader: HeaderReader, index: number, alignment: number): FileTensor {
+  const { file, source } = reader;
+  const name = reader.string(`tensor name ${index}`, longestKey);
+  const rank = reader.u32();
+  if (rank < 1 || rank > 4) throw invalid(file, `n_dims of ${name}`, rank, '1 to 4');
+  const shape: number[] = [];
+  for (let i = 0; i < rank; ++i) {
+    const dimension = reader.size();
+    if (typeof dimension !== 'number' || dimension < 1) {
+      throw invalid(file, `dimension ${i} of ${name}`, dimension, 'from 1 to 2^53');
+    }
+    shape.unshift(dimension); // the file lists the contiguous dimension first
+  }
+  const type = ggmlTypeName(reader.u32());
+  const dtype = dtypeByName(type);
+  if (dtype === undefined) throw unsupported(file, `type of ${name}`, type, dtypeList);
+  const byteOffset = reader.u64();
+  if (typeof byteOffset !== 'number' || byteOffset % alignment !== 0) {
+    const allowed = `a multiple of the alignment ${alignment}`;
+    throw invalid(file, `offset of ${name}`, byteOffset, allowed);
+  }
+  const byteLength = tensorBytes(file, name, dtype, shape);
+  return { name, dtype, shape, source, byteOffset, byteLength };
+}
+
+/** Whether a source begins as a GGUF file does. */
+export async function isGguf(source: ByteSource, signal?: AbortSignal): Promise<boolean> {
+  if (source.size < 4) return false;
+  return new TextDecoder('latin1').decode(await source.read(0, 4, signal)) === 'GGUF';
+}
+
+/** Typed, checked access to metadata. Errors of every method: invalid_file. */
+export class GgufMetadata {
+  constructor(
+    readonly file: string,
+    private readonly values: ReadonlyMap<string, GgufValue>,
+  ) {}
+
+  has(key: string): boolean {
+    return this.values.has(key);
+  }
+
+  keys(): IterableIterator<string> {
+    return this.values.keys() as IterableIterator<string>;
+  }
+
+  raw(key: string): GgufValue | undefined {
+    return this.values.get(key);
+  }
+
+  /** An integer in `[least, most]`; `fallback` where the key is absent. */
+  integer(key: string, least: number, most: number, fallback?: number): number {
+    const value = this.values.get(key) ?? fallback;
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+      throw invalid(this.file, key, value, `an integer from ${least} to ${most}`);
+    }
+    return value;
+  }
+
+  /** A finite positive number. */
+  positive(key: string, fallback?: number): number {
+    const value = this.values.get(key) ?? fallback;
+    if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
+      throw invalid(this.file, key, value, 'a positive number');
+    }
+    return value;
+  }
+
+  boolean(key: string, fallback: boolean): boolean {
+    const value = this.values.get(key) ?? fallback;
+    if (typeof value !== 'boolean') throw invalid(this.file, key, value, 'true or false');
+    return value;
+  }
+
+  string(key: string): string | undefined {
+    const value = this.values.get(key);
+    if (value === undefined || typeof value === 'string') return value;
+    throw invalid(this.file, key, value, 'a string');
+  }
+
+  strings(key: string): readonly string[] | undefined {
+    return this.list(key, 'string') as readonly string[] | undefined;
+  }
+
+  numbers(key: string): readonly number[] | undefined {
+    return this.list(key, 'number') as readonly number[] | undefined;
+  }
+
+  private list(key: string, type: 'string' | 'number'): readonly GgufValue[] | undefined {
+    const value = this.values.get(key);
+    if (value === undefined) return undefined;
+    if (!Array.isArray(value) || value.some((entry) => typeof entry !== type)) {
+      throw invalid(this.file, key, value, `an array of ${type}s`);
+    }
+    return value as readonly GgufValue[];
+  }
+}
