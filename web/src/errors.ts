@@ -184,7 +184,7 @@ export interface FileErrorContexts {
   no_chat_template: NoContext;
   /** The chat template cannot be parsed, or refused the messages. */
   chat_template_failed: NoContext;
-  /** The environment has no storage for the download cache. */
+  /** The environment has no storage for the download cache, or not enough. */
   cache_unavailable: NoContext;
 }
 

@@ -1,0 +1,133 @@
+/**
+ * Strict JSON: `JSON.parse` keeps the last of two equal keys without a word, here that is an error.
+ */
+import { invalid, unsupported } from './refuse.js';
+import type { ByteSource } from './source.js';
+
+/** An object as JSON.parse makes it. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const largestJson = 256 << 20; // far above any tokenizer.json
+
+/**
+ * Reads a whole file as one JSON object.
+ * Errors: invalid_file (not UTF-8, not JSON, not an object, an equal key twice), unsupported_file (over
+ * 256 MB) and those of the source.
+ */
+export async function readJson(source: ByteSource, signal?: AbortSignal): Promise<JsonObject> {
+  if (source.size > largestJson) {
+    throw unsupported(source.name, 'file size', source.size, `JSON of up to ${largestJson} bytes`);
+  }
+  return parseJson(source.name, 'contents', await source.read(0, source.size, signal));
+}
+
+/** Errors: invalid_file. */
+export function parseJson(file: string, field: string, bytes: Uint8Array): JsonObject {
+  let text: string;
+  let value: unknown;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    value = JSON.parse(text);
+  } catch (error) {
+    throw invalid(file, field, error instanceof Error ? error.message : error, 'UTF-8 JSON');
+  }
+  if (!isObject(value)) throw invalid(file, field, typeof value, 'a JSON object');
+  const twice = repeatedKey(text);
+  if (twice !== undefined) throw invalid(file, `key in ${field}`, twice, 'unique');
+  return value;
+}
+
+/** Whether a JSON value is an object, not an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+// Strings, and the four signs that open and close; in text that JSON.parse has accepted nothing else
+// matters.
+const marks = /"(?:[^"\\]|\\.)*"|[{}[\]]/gs;
+
+/** The first key that stands twice in one object of `text`, which must be valid JSON. */
+function repeatedKey(text: string): string | undefined {
+  const open: (Set<string> | undefined)[] = []; // the keys of each open object, undefined for arrays
+  for (const match of text.matchAll(marks)) {
+    const [mark] = match;
+    if (mark === '{') open.push(new Set());
+    else if (mark === '[') open.push(undefined);
+    else if (mark === '}' || mark === ']') open.pop();
+    else {
+      const keys = open.at(-1);
+      if (keys === undefined || !isKey(text, match.index + mark.length)) continue;
+      const key = JSON.parse(mark) as string;
+      if (keys.has(key)) return key;
+      keys.add(key);
+    }
+  }
+  return undefined;
+}
+
+/** Whether the string that ends at `end` is followed by a colon. */
+function isKey(text: string, end: number): boolean {
+  while (/\s/.test(text.charAt(end))) ++end;
+  return text.charAt(end) === ':';
+}
+
+/** Typed, checked access to an object's fields. Errors of every method: invalid_file. */
+export class JsonFields {
+  constructor(
+    readonly file: string,
+    private readonly object: JsonObject,
+    /** Put before field names in messages. */
+    private readonly path = '',
+  ) {}
+
+  raw(field: string): unknown {
+    return Object.hasOwn(this.object, field) ? (this.object[field] ?? undefined) : undefined;
+  }
+
+  /** Whether the field is there, even if it is null. */
+  has(field: string): boolean {
+    return Object.hasOwn(this.object, field);
+  }
+
+  name(field: string): string {
+    return this.path + field;
+  }
+
+  /** An integer in `[least, most]`; `fallback` where the field is absent or null. */
+  integer(field: string, least: number, most: number, fallback?: number): number {
+    const value = this.raw(field) ?? fallback;
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+      throw invalid(this.file, this.name(field), value, `an integer from ${least} to ${most}`);
+    }
+    return value;
+  }
+
+  positive(field: string, fallback?: number): number {
+    const value = this.raw(field) ?? fallback;
+    if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
+      throw invalid(this.file, this.name(field), value, 'a positive number');
+    }
+    return value;
+  }
+
+  boolean(field: string, fallback: boolean): boolean {
+    const value = this.raw(field) ?? fallback;
+    if (typeof value !== 'boolean') {
+      throw invalid(this.file, this.name(field), value, 'true or false');
+    }
+    return value;
+  }
+
+  string(field: string): string | undefined {
+    const value = this.raw(field);
+    if (value === undefined || typeof value === 'string') return value;
+    throw invalid(this.file, this.name(field), value, 'a string');
+  }
+
+  fieldsOf(field: string): JsonFields | undefined {
+    const value = this.raw(field);
+    if (value === undefined) return undefined;
+    if (!isObject(value)) throw invalid(this.file, this.name(field), value, 'an object');
+    return new JsonFields(this.file, value, `${this.name(field)}.`);
+  }
+}

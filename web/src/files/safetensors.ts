@@ -1,0 +1,92 @@
+/**
+ * The safetensors container: an 8-byte length, a JSON table, the data.
+ *
+ * As the format demands, the data must be covered without gap or overlap and end with the file.
+ */
+import { dtypeByName } from './dtypes.js';
+import { isObject, parseJson } from './json.js';
+import { invalid, unsupported } from './refuse.js';
+import { truncated, type ByteSource } from './source.js';
+import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
+
+const longestHeader = 100_000_000; // the reference implementation's own limit
+
+/** One safetensors file, without its tensor data. */
+export interface SafetensorsFile {
+  readonly source: ByteSource;
+  readonly tensors: readonly FileTensor[];
+  /** The `__metadata__` entry, if any. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads the table of a safetensors file.
+ * Errors: invalid_file, unsupported_file (a dtype), truncated_file and those of the source.
+ */
+export async function readSafetensors(
+  source: ByteSource,
+  signal?: AbortSignal,
+): Promise<SafetensorsFile> {
+  const file = source.name;
+  const prefix = await source.read(0, 8, signal);
+  const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
+  if (length < 2n || length > longestHeader) {
+    throw invalid(file, 'header length', length, `from 2 to ${longestHeader}`);
+  }
+  const dataOffset = 8 + Number(length);
+  const header = parseJson(file, 'header', await source.read(8, Number(length), signal));
+
+  const tensors: FileTensor[] = [];
+  const metadata = new Map<string, string>();
+  for (const [name, entry] of Object.entries(header)) {
+    if (!isObject(entry)) throw invalid(file, name, entry, 'an object');
+    if (name === '__metadata__') {
+      for (const [key, value] of Object.entries(entry)) metadata.set(key, String(value));
+    } else {
+      tensors.push(parseEntry(source, name, entry, dataOffset));
+    }
+  }
+  checkTensorTable(tensors);
+  checkCover(source, tensors, dataOffset);
+  return { source, tensors, metadata };
+}
+
+function parseEntry(
+  source: ByteSource,
+  name: string,
+  entry: Readonly<Record<string, unknown>>,
+  dataOffset: number,
+): FileTensor {
+  const file = source.name;
+  const { dtype: typeName, shape, data_offsets: range } = entry;
+  const dtype = typeof typeName === 'string' ? dtypeByName(typeName) : undefined;
+  if (dtype === undefined || !/^B?F(16|32|64)$/.test(String(typeName))) {
+    throw unsupported(file, `dtype of ${name}`, typeName, 'F64, F32, F16 and BF16');
+  }
+  if (!isNumberList(shape)) throw invalid(file, `shape of ${name}`, shape, 'a list of sizes');
+  if (!isNumberList(range) || range.length !== 2) {
+    throw invalid(file, `data_offsets of ${name}`, range, '[begin, end]');
+  }
+  const byteLength = tensorBytes(file, name, dtype, shape);
+  const [begin = 0, end = 0] = range;
+  if (end - begin !== byteLength) {
+    const allowed = `${byteLength} bytes, as dtype and shape say`;
+    throw invalid(file, `data_offsets of ${name}`, range, allowed);
+  }
+  return { name, dtype, shape, source, byteOffset: dataOffset + begin, byteLength };
+}
+
+function isNumberList(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((entry) => Number.isSafeInteger(entry) && entry >= 0);
+}
+
+/** The table is free of overlaps: the data are covered when the sizes add up to the end of the file. */
+function checkCover(source: ByteSource, tensors: readonly FileTensor[], dataOffset: number): void {
+  let end = dataOffset;
+  for (const tensor of tensors) end += tensor.byteLength;
+  if (end > source.size) throw truncated(source.name, end, source.size);
+  if (end < source.size) {
+    const allowed = `${end}: every byte of the data belongs to a tensor`;
+    throw invalid(source.name, 'file size', source.size, allowed);
+  }
+}
