@@ -63,10 +63,12 @@ inline void score_tile(const T* keys, std::size_t head_dim, const T* q, std::siz
   }
 }
 
-// Scores of every head of the group over positions [begin, end).
+// Scores of every head of the group over positions [begin, end); returns how many.
 template <class T>
-void scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride, std::size_t group,
-            std::size_t begin, std::size_t end, T scale, T* out, std::size_t out_stride) noexcept {
+std::uint64_t scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
+                     std::size_t group, std::size_t begin, std::size_t end, T scale, T* out,
+                     std::size_t out_stride) noexcept {
+  std::uint64_t n_scores = 0;
   for_head_tiles(group, [&](auto width, std::size_t g) {
     const T* head_q = q + g * q_stride;
     T* head_out = out + g * out_stride;
@@ -79,7 +81,9 @@ void scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride, std::
       score_tile<width(), 1>(rows.keys + p * rows.head_dim, rows.head_dim, head_q, q_stride, scale,
                              head_out + p, out_stride);
     }
+    n_scores += width() * (p - begin);
   });
+  return n_scores;
 }
 
 template <std::size_t n_heads, std::size_t n_vectors, class T>
@@ -107,12 +111,14 @@ inline void mix_tile(const T* values, std::size_t head_dim, const T* weights,
   }
 }
 
-// out += weights x values over positions [begin, end) of one block.
+// out += weights x values over positions [begin, end) of one block; returns the value rows taken,
+// once a head.
 template <class T>
-void mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
-         std::size_t group, std::size_t begin, std::size_t end, T* out,
-         std::size_t out_stride) noexcept {
+std::uint64_t mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
+                  std::size_t group, std::size_t begin, std::size_t end, T* out,
+                  std::size_t out_stride) noexcept {
   const std::size_t head_dim = rows.head_dim;
+  std::uint64_t n_rows = 0;
   for_head_tiles(group, [&](auto width, std::size_t g) {
     const T* values = rows.values + begin * head_dim;
     const T* head_weights = weights + g * weights_stride + begin;
@@ -135,39 +141,46 @@ void mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stri
         head_out[h * out_stride + d] = total;
       }
     }
+    n_rows += width() * (end - begin);
   });
+  return n_rows;
 }
 
 }  // namespace
 
 template <class T>
-void attention_weights(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
-                       std::size_t group, std::size_t begin, std::size_t end, T scale, T* weights,
-                       std::size_t weights_stride) noexcept {
+AttendWork attention_weights(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
+                             std::size_t group, std::size_t begin, std::size_t end, T scale,
+                             T* weights, std::size_t weights_stride) noexcept {
   for (std::size_t g = 0; g < group; ++g) std::fill_n(weights + g * weights_stride, begin, T{0});
-  scores(rows, q, q_stride, group, begin, end, scale, weights, weights_stride);
+  const AttendWork work{
+      .scores = scores(rows, q, q_stride, group, begin, end, scale, weights, weights_stride)};
   for (std::size_t g = 0; g < group; ++g) {
     softmax(std::span<T>(weights + g * weights_stride + begin, end - begin));
   }
+  return work;
 }
 
 template <class T>
-void attention_mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
-                   std::size_t group, std::size_t begin, std::size_t end, T* out,
-                   std::size_t out_stride) noexcept {
+AttendWork attention_mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
+                         std::size_t group, std::size_t begin, std::size_t end, T* out,
+                         std::size_t out_stride) noexcept {
   for (std::size_t g = 0; g < group; ++g) std::fill_n(out + g * out_stride, rows.head_dim, T{0});
+  AttendWork work;
   for (std::size_t p = begin; p < end; p += position_block) {
-    mix(rows, weights, weights_stride, group, p, std::min(end, p + position_block), out,
-        out_stride);
+    work.mixed_rows += mix(rows, weights, weights_stride, group, p,
+                           std::min(end, p + position_block), out, out_stride);
   }
+  return work;
 }
 
 template <class T>
-void attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_stride,
-                  std::size_t group, std::size_t first_position, std::size_t n_rows,
-                  std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
+AttendWork attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_stride,
+                        std::size_t group, std::size_t first_position, std::size_t n_rows,
+                        std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
   const std::size_t head_dim = rows.head_dim;
   const std::size_t stride = first_position + n_rows;  // of a head's weights
+  AttendWork work;
   const auto window_begin = [&](std::size_t position) {
     return window == 0 || position < window ? std::size_t{0} : position + 1 - window;
   };
@@ -186,7 +199,8 @@ void attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_strid
       }
     };
     for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
-      scores(rows, q + r * row_stride, head_dim, group, begin, end, scale, weights, stride);
+      work.scores +=
+          scores(rows, q + r * row_stride, head_dim, group, begin, end, scale, weights, stride);
     });
     for (std::size_t r = tile; r < tile_end; ++r) {
       const std::size_t position = first_position + r;
@@ -197,22 +211,26 @@ void attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_strid
       }
     }
     for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
-      mix(rows, weights, stride, group, begin, end, out + r * row_stride, head_dim);
+      work.mixed_rows +=
+          mix(rows, weights, stride, group, begin, end, out + r * row_stride, head_dim);
     });
   }
+  return work;
 }
 
 std::size_t attend_scratch(std::size_t n_rows, std::size_t group, std::size_t end) noexcept {
   return std::min(n_rows, row_tile) * group * end;
 }
 
-#define KVLENS_ATTEND(T)                                                                      \
-  template void attention_weights(const KeyValueRows<T>&, const T*, std::size_t, std::size_t, \
-                                  std::size_t, std::size_t, T, T*, std::size_t) noexcept;     \
-  template void attention_mix(const KeyValueRows<T>&, const T*, std::size_t, std::size_t,     \
-                              std::size_t, std::size_t, T*, std::size_t) noexcept;            \
-  template void attend_block(const KeyValueRows<T>&, const T*, std::size_t, std::size_t,      \
-                             std::size_t, std::size_t, std::size_t, T, std::span<T>, T*) noexcept;
+#define KVLENS_ATTEND(T)                                                                        \
+  template AttendWork attention_weights(const KeyValueRows<T>&, const T*, std::size_t,          \
+                                        std::size_t, std::size_t, std::size_t, T, T*,           \
+                                        std::size_t) noexcept;                                  \
+  template AttendWork attention_mix(const KeyValueRows<T>&, const T*, std::size_t, std::size_t, \
+                                    std::size_t, std::size_t, T*, std::size_t) noexcept;        \
+  template AttendWork attend_block(const KeyValueRows<T>&, const T*, std::size_t, std::size_t,  \
+                                   std::size_t, std::size_t, std::size_t, T, std::span<T>,      \
+                                   T*) noexcept;
 KVLENS_ATTEND(float)
 KVLENS_ATTEND(double)
 #undef KVLENS_ATTEND
