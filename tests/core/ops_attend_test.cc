@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kvlens/random.h"
+#include "ops/attend.h"
+
+namespace kvlens::ops {
+namespace {
+
+struct Shape {
+  std::size_t group;
+  std::size_t head_dim;
+  std::size_t first_position;
+  std::size_t n_rows;
+  std::size_t window;  // 0: none
+};
+
+template <class T>
+struct Case {
+  explicit Case(const Shape& s) : shape(s), end(s.first_position + s.n_rows) {
+    SplitMix64 rng(13);
+    const auto fill = [&](std::vector<T>& to, std::size_t size) {
+      to.resize(size);
+      for (T& value : to) value = static_cast<T>(2 * rng.unit() - 1);
+    };
+    fill(keys, end * s.head_dim);
+    fill(values, end * s.head_dim);
+    row_stride = s.group * s.head_dim + 5;  // as if other groups stood beside this one
+    fill(q, s.n_rows * row_stride);
+  }
+  [[nodiscard]] KeyValueRows<T> rows() const {
+    return {keys.data(), values.data(), shape.head_dim};
+  }
+  [[nodiscard]] std::size_t begin(std::size_t r) const {
+    const std::size_t position = shape.first_position + r;
+    return shape.window == 0 || position < shape.window ? 0 : position + 1 - shape.window;
+  }
+
+  Shape shape;
+  std::size_t end;
+  std::size_t row_stride;
+  std::vector<T> keys, values, q;
+};
+
+const std::vector<Shape> shapes = {
+    {1, 2, 0, 1, 0},     {1, 4, 0, 5, 0},   {2, 6, 3, 4, 0},    {3, 64, 0, 21, 0},
+    {3, 64, 130, 9, 0},  {4, 16, 7, 10, 0}, {7, 10, 61, 12, 0}, {5, 20, 0, 70, 5},
+    {1, 8, 200, 17, 64}, {3, 12, 63, 3, 1},
+};
+
+template <class T>
+class AttendTest : public ::testing::Test {};
+using ComputeTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(AttendTest, ComputeTypes);
+
+TYPED_TEST(AttendTest, WeightsAreTheSoftmaxOfScaledScores) {
+  using T = TypeParam;
+  const double near = std::is_same_v<T, float> ? 2e-6 : 1e-14;
+  for (const Shape& shape : shapes) {
+    const Case<T> c(shape);
+    const std::size_t r = shape.n_rows - 1;
+    const std::size_t stride = c.end + 3;
+    std::vector<T> weights(shape.group * stride, T{7});
+    const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
+    attention_weights(c.rows(), c.q.data() + r * c.row_stride, shape.head_dim, shape.group,
+                      c.begin(r), c.end, scale, weights.data(), stride);
+    for (std::size_t g = 0; g < shape.group; ++g) {
+      std::vector<double> expected(c.end, 0.0);
+      double total = 0;
+      for (std::size_t p = c.begin(r); p < c.end; ++p) {
+        double score = 0;
+        for (std::size_t d = 0; d < shape.head_dim; ++d) {
+          score += static_cast<double>(c.q[r * c.row_stride + g * shape.head_dim + d]) *
+                   static_cast<double>(c.keys[p * shape.head_dim + d]);
+        }
+        total += expected[p] = std::exp(score * static_cast<double>(scale));
+      }
+      for (std::size_t p = 0; p < c.end; ++p) {
+        EXPECT_NEAR(static_cast<double>(weights[g * stride + p]), expected[p] / total, near);
+      }
+      for (std::size_t p = c.end; p < stride; ++p) EXPECT_EQ(weights[g * stride + p], T{7});
+    }
+  }
+}
+
+TYPED_TEST(AttendTest, MixAddsWeightedValuesInAscendingOrder) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes) {
+    const Case<T> c(shape);
+    std::vector<T> weights(shape.group * c.end);
+    SplitMix64 rng(17);
+    for (T& weight : weights) weight = static_cast<T>(rng.unit());
+    std::vector<T> out(shape.group * c.row_stride, T{7});
+    attention_mix(c.rows(), weights.data(), c.end, shape.group, std::size_t{0}, c.end, out.data(),
+                  c.row_stride);
+    for (std::size_t g = 0; g < shape.group; ++g) {
+      for (std::size_t d = 0; d < shape.head_dim; ++d) {
+        T expected = 0;
+        for (std::size_t p = 0; p < c.end; ++p) {
+          expected += weights[g * c.end + p] * c.values[p * shape.head_dim + d];
+        }
+        EXPECT_EQ(out[g * c.row_stride + d], expected);
+      }
+    }
+  }
+}
+
+TYPED_TEST(AttendTest, ABlockHasTheBitsOfItsRowsOneByOne) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes) {
+    const Case<T> c(shape);
+    const T scale = static_cast<T>(0.3);
+    std::vector<T> expected(shape.n_rows * c.row_stride, T{7});
+    std::vector<T> weights(shape.group * c.end);
+    for (std::size_t r = 0; r < shape.n_rows; ++r) {
+      const std::size_t end = shape.first_position + r + 1;
+      attention_weights(c.rows(), c.q.data() + r * c.row_stride, shape.head_dim, shape.group,
+                        c.begin(r), end, scale, weights.data(), c.end);
+      attention_mix(c.rows(), weights.data(), c.end, shape.group, c.begin(r), end,
+                    expected.data() + r * c.row_stride, shape.head_dim);
+    }
+    std::vector<T> out(shape.n_rows * c.row_stride, T{7});
+    std::vector<T> scratch(attend_scratch(shape.n_rows, shape.group, c.end));
+    attend_block(c.rows(), c.q.data(), c.row_stride, shape.group, shape.first_position,
+                 shape.n_rows, shape.window, scale, std::span<T>(scratch), out.data());
+    EXPECT_EQ(out, expected) << "group " << shape.group << ", head_dim " << shape.head_dim;
+  }
+}
+
+}  // namespace
+}  // namespace kvlens::ops
