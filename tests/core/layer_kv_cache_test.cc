@@ -1,0 +1,254 @@
+// One layer's cache: rows of batch lanes, all or nothing.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kvlens/kv_cache.h"
+#include "support/expect.h"
+
+namespace kvlens {
+namespace {
+
+using testing::expect_error;
+using testing::must;
+using testing::same_bits;
+
+// 2 lanes, 2 KV heads of 2, room for 3 rows of the 5 positions the model knows.
+LayerGeometry small_geometry() {
+  return {.batch = 2, .n_kv_heads = 2, .head_dim = 2, .capacity = 3, .max_seq_len = 5, .rope = {}};
+}
+
+template <class T>
+class LayerKvCacheTest : public ::testing::Test {
+ protected:
+  LayerKvCache<T> cache_ = must(LayerKvCache<T>::create(small_geometry()));
+  // [batch, n_kv_heads, head_dim], distinct in every element: first, first + 1, ...
+  static std::vector<T> row(int first) {
+    std::vector<T> values(8);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(first) + static_cast<T>(i);
+    return values;
+  }
+  void expect_one_row_of(const std::vector<T>& keys, const std::vector<T>& values) {
+    ASSERT_EQ(cache_.len(), 1U);
+    for (std::size_t lane = 0; lane < 2; ++lane) {
+      for (std::size_t head = 0; head < 2; ++head) {
+        const std::size_t at = (lane * 2 + head) * 2;
+        EXPECT_TRUE(same_bits(cache_.keys(lane, head), std::span<const T>(keys).subspan(at, 2)));
+        EXPECT_TRUE(
+            same_bits(cache_.values(lane, head), std::span<const T>(values).subspan(at, 2)));
+      }
+    }
+  }
+};
+using ComputeTypes = ::testing::Types<double, float>;
+TYPED_TEST_SUITE(LayerKvCacheTest, ComputeTypes);
+
+TYPED_TEST(LayerKvCacheTest, IsEmptyWhenMade) {
+  EXPECT_EQ(this->cache_.len(), 0U);
+  EXPECT_EQ(this->cache_.keys(1, 1).size(), 0U);
+  EXPECT_EQ(this->cache_.bytes(), 2U * 2 * 2 * 3 * 2 * sizeof(TypeParam));
+}
+
+TYPED_TEST(LayerKvCacheTest, AppendPutsEachLanesHeadsInRowsOfTheirOwn) {
+  using T = TypeParam;
+  must(this->cache_.append(this->row(0), this->row(100)));
+  must(this->cache_.append(this->row(10), this->row(110)));
+  // Lane 1, head 0 has elements 4 and 5 of each row.
+  EXPECT_TRUE(same_bits(this->cache_.keys(1, 0), std::vector<T>{4, 5, 14, 15}));
+  EXPECT_TRUE(same_bits(this->cache_.values(0, 1), std::vector<T>{102, 103, 112, 113}));
+}
+
+TYPED_TEST(LayerKvCacheTest, AppendPastCapacityFailsAndKeepsEveryRow) {
+  for (int i = 0; i < 3; ++i) must(this->cache_.append(this->row(i), this->row(50 + i)));
+  const std::uint64_t hash = this->cache_.content_hash(3);
+  const auto limit = expect_error<LimitContext>(
+      this->cache_.append(this->row(9), this->row(59)), ErrorCode::cache_full,
+      "cache is full: it would hold 4 rows, capacity is 3");
+  EXPECT_EQ(limit.value, 4U);
+  EXPECT_EQ(limit.limit, 3U);
+  EXPECT_EQ(this->cache_.len(), 3U);
+  EXPECT_EQ(this->cache_.content_hash(3), hash);
+}
+
+TYPED_TEST(LayerKvCacheTest, AppendOfAnotherShapeNamesWhichTensorAndChangesNothing) {
+  using T = TypeParam;
+  must(this->cache_.append(this->row(0), this->row(100)));
+  const std::vector<T> narrow(7);
+  const auto keys = expect_error<ShapeContext>(this->cache_.append(narrow, this->row(1)),
+                                               ErrorCode::shape_mismatch);
+  EXPECT_EQ(keys.name, "keys");
+  EXPECT_EQ(keys.actual, std::vector<std::uint64_t>{7});
+  const auto values = expect_error<ShapeContext>(this->cache_.append(this->row(1), narrow),
+                                                 ErrorCode::shape_mismatch);
+  EXPECT_EQ(values.name, "values");
+  this->expect_one_row_of(this->row(0), this->row(100));
+}
+
+TYPED_TEST(LayerKvCacheTest, AppendOfANonFiniteKeyOrValueSaysWhereAndChangesNothing) {
+  using T = TypeParam;
+  must(this->cache_.append(this->row(0), this->row(100)));
+  for (const T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                      -std::numeric_limits<T>::infinity()}) {
+    for (std::size_t index = 0; index < 8; ++index) {
+      auto spoiled = this->row(1);
+      spoiled[index] = bad;
+      const auto key = expect_error<ValueContext>(this->cache_.append(spoiled, this->row(1)),
+                                                  ErrorCode::non_finite_value);
+      EXPECT_EQ(key.tensor, "keys");
+      EXPECT_EQ(key.index, index);
+      EXPECT_EQ(std::isnan(key.value), std::isnan(bad));
+      const auto value = expect_error<ValueContext>(this->cache_.append(this->row(1), spoiled),
+                                                    ErrorCode::non_finite_value);
+      EXPECT_EQ(value.tensor, "values");
+      EXPECT_EQ(value.index, index);
+      this->expect_one_row_of(this->row(0), this->row(100));
+    }
+  }
+}
+
+TYPED_TEST(LayerKvCacheTest, ResetKeepsTheAllocationAndItsBytes) {
+  must(this->cache_.append(this->row(3), this->row(4)));
+  const TypeParam* data = this->cache_.key_rows(0, 0);
+  const std::uint64_t storage = this->cache_.storage_id();
+  const std::uint64_t hash = this->cache_.content_hash(1);
+  const std::size_t bytes = this->cache_.bytes();
+  this->cache_.reset();
+  EXPECT_EQ(this->cache_.len(), 0U);
+  EXPECT_EQ(this->cache_.key_rows(0, 0), data);
+  EXPECT_EQ(this->cache_.storage_id(), storage);
+  EXPECT_EQ(this->cache_.bytes(), bytes);
+  EXPECT_EQ(this->cache_.content_hash(1), hash);
+}
+
+TYPED_TEST(LayerKvCacheTest, EachHasStorageOfItsOwn) {
+  const auto other = must(LayerKvCache<TypeParam>::create(small_geometry()));
+  EXPECT_NE(other.storage_id(), this->cache_.storage_id());
+  EXPECT_NE(other.key_rows(0, 0), this->cache_.key_rows(0, 0));
+}
+
+TYPED_TEST(LayerKvCacheTest, TruncateKeepsTheFirstRowsAndRefusesMoreThanThereAre) {
+  must(this->cache_.append(this->row(0), this->row(100)));
+  must(this->cache_.append(this->row(1), this->row(101)));
+  const auto limit =
+      expect_error<LimitContext>(this->cache_.truncate(3), ErrorCode::invalid_length);
+  EXPECT_EQ(limit.value, 3U);
+  EXPECT_EQ(limit.limit, 2U);
+  EXPECT_EQ(this->cache_.len(), 2U);
+  must(this->cache_.truncate(1));
+  this->expect_one_row_of(this->row(0), this->row(100));
+}
+
+TYPED_TEST(LayerKvCacheTest, PreparedRowsAreScratchUntilTheyAreCommitted) {
+  using T = TypeParam;
+  must(this->cache_.append(this->row(0), this->row(100)));
+  const std::uint64_t hash = this->cache_.content_hash(1);
+  const std::vector<T> key = {1, 2, 3, 4};
+  const std::vector<T> value = {5, 6, 7, 8};
+  for (std::size_t lane = 0; lane < 2; ++lane) {
+    must(this->cache_.prepare(lane, 0, key, value));
+    must(this->cache_.prepare(lane, 1, value, key));
+  }
+  EXPECT_EQ(this->cache_.len(), 1U);
+  EXPECT_EQ(this->cache_.keys(0, 0).size(), 2U);
+  EXPECT_EQ(this->cache_.content_hash(1), hash);
+  must(this->cache_.commit(this->cache_.prepared(2)));
+  EXPECT_EQ(this->cache_.len(), 3U);
+  EXPECT_TRUE(same_bits(this->cache_.keys(1, 1), std::vector<T>{6, 7, 3, 4, 7, 8}));
+}
+
+TYPED_TEST(LayerKvCacheTest, PreparePastCapacityOrOfAnotherShapeFails) {
+  using T = TypeParam;
+  const std::vector<T> row = {1, 2, 3, 4};
+  const std::vector<T> narrow = {1, 2};
+  expect_error<LimitContext>(this->cache_.prepare(0, 3, row, row), ErrorCode::cache_full);
+  expect_error<ShapeContext>(this->cache_.prepare(0, 0, narrow, row), ErrorCode::shape_mismatch);
+  expect_error<ShapeContext>(this->cache_.prepare(0, 0, row, narrow), ErrorCode::shape_mismatch);
+  const std::vector<T> spoiled = {1, 2, std::numeric_limits<T>::quiet_NaN(), 4};
+  const auto context = expect_error<ValueContext>(this->cache_.prepare(0, 0, row, spoiled),
+                                                  ErrorCode::non_finite_value);
+  EXPECT_EQ(context.index, 2U);
+  EXPECT_EQ(this->cache_.len(), 0U);
+}
+
+TYPED_TEST(LayerKvCacheTest, RowsPreparedForAnotherLengthAreNotCommitted) {
+  const PreparedRows stale = this->cache_.prepared(1);
+  must(this->cache_.append(this->row(0), this->row(100)));
+  const auto context =
+      expect_error<MismatchContext>(this->cache_.commit(stale), ErrorCode::cache_changed,
+                                    "rows were prepared at length 0, the cache now has 1");
+  EXPECT_EQ(context.expected, 0U);
+  EXPECT_EQ(context.actual, 1U);
+  this->expect_one_row_of(this->row(0), this->row(100));
+}
+
+TYPED_TEST(LayerKvCacheTest, RowsPreparedForOtherStorageAreNotCommitted) {
+  const PreparedRows rows = this->cache_.prepared(1);
+  this->cache_ = must(LayerKvCache<TypeParam>::create(small_geometry()));
+  const auto context =
+      expect_error<MismatchContext>(this->cache_.commit(rows), ErrorCode::cache_changed);
+  EXPECT_EQ(context.expected, rows.storage_id);
+  EXPECT_EQ(context.actual, this->cache_.storage_id());
+  EXPECT_EQ(this->cache_.len(), 0U);
+}
+
+TYPED_TEST(LayerKvCacheTest, MoreRowsThanThereIsRoomForAreNotCommitted) {
+  const auto limit = expect_error<LimitContext>(
+      this->cache_.commit(this->cache_.prepared(4)), ErrorCode::cache_full);
+  EXPECT_EQ(limit.value, 4U);
+  EXPECT_EQ(limit.limit, 3U);
+  EXPECT_EQ(this->cache_.len(), 0U);
+}
+
+// FNV-1a by its definition, over keys then values, head by head.
+TYPED_TEST(LayerKvCacheTest, ContentHashIsFnv1aOfTheRowsBytes) {
+  using T = TypeParam;
+  auto cache = must(LayerKvCache<T>::create({.batch = 1,
+                                             .n_kv_heads = 2,
+                                             .head_dim = 2,
+                                             .capacity = 4,
+                                             .max_seq_len = 4,
+                                             .rope = {}}));
+  EXPECT_EQ(cache.content_hash(0), 0xcbf29ce484222325U);
+  must(cache.append(std::vector<T>{1, 2, 3, 4}, std::vector<T>{5, 6, 7, 8}));
+  must(cache.append(std::vector<T>{9, 10, 11, 12}, std::vector<T>{13, 14, 15, 16}));
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const T value : std::vector<T>{1, 2, 9, 10, 3, 4, 11, 12, 5, 6, 13, 14, 7, 8, 15, 16}) {
+    std::array<unsigned char, sizeof(T)> bytes{};
+    std::memcpy(bytes.data(), &value, sizeof(T));
+    for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3U;
+  }
+  EXPECT_EQ(cache.content_hash(2), hash);
+  EXPECT_NE(cache.content_hash(1), hash);
+}
+
+TEST(LayerKvCacheCreateTest, NeedsABatchAndACapacityWithinTheModelsPositions) {
+  const auto create = [](auto change) {
+    LayerGeometry geometry = small_geometry();
+    change(geometry);
+    return LayerKvCache<double>::create(geometry);
+  };
+  expect_error<NoContext>(create([](auto& g) { g.batch = 0; }), ErrorCode::zero_batch);
+  expect_error<NoContext>(create([](auto& g) { g.capacity = 0; }), ErrorCode::zero_capacity);
+  const auto limit = expect_error<LimitContext>(create([](auto& g) { g.capacity = 6; }),
+                                                ErrorCode::capacity_exceeds_max_seq_len,
+                                                "cache capacity is 6, the model's max_seq_len is 5");
+  EXPECT_EQ(limit.value, 6U);
+  EXPECT_EQ(limit.limit, 5U);
+  EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 5; })));
+  EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 1; })));
+}
+
+TEST(LayerKvCacheCreateTest, AnElementCountThatOverflowsIsAnError) {
+  LayerGeometry geometry = small_geometry();
+  geometry.batch = std::numeric_limits<std::size_t>::max() / 2;
+  expect_error<NoContext>(LayerKvCache<double>::create(geometry), ErrorCode::size_overflow);
+  // The product fits, the bytes do not.
+  geometry.batch = std::numeric_limits<std::size_t>::max() / 64;
+  expect_error<NoContext>(LayerKvCache<double>::create(geometry), ErrorCode::size_overflow);
+}
+
+}  // namespace
+}  // namespace kvlens
