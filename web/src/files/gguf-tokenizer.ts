@@ -1,6 +1,7 @@
 /**
  * The tokenizer and chat template in GGUF metadata.
  */
+import { preTokenizer } from '../text/pre-tokenizers.js';
 import {
   TokenType,
   type BpeData, type SentencePieceData, type SpecialTokens,
@@ -42,7 +43,7 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
     if (pre === undefined) throw unsupported(file, `${prefix}.pre`, pre, 'a named pre-tokenizer');
     const merges = metadata.strings(`${prefix}.merges`);
     if (merges === undefined) throw invalid(file, `${prefix}.merges`, merges, 'an array of strings');
-    const special = specialTokens(metadata, tokens, types, isLlama3(pre));
+    const special = specialTokens(metadata, tokens, types, preTokenizer(pre)?.addBos ?? false);
     return { kind: 'bpe', tokens, types, merges, pre, ...special };
   }
   const scores = ofLength(metadata, `${prefix}.scores`, tokens.length);
@@ -55,11 +56,6 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
 /** The chat template, if the file has one. */
 export function ggufChatTemplate(metadata: GgufMetadata): string | undefined {
   return metadata.string('tokenizer.chat_template');
-}
-
-/** Whether a `pre` name is one of Llama 3's. */
-export function isLlama3(pre: string): boolean {
-  return pre === 'llama-bpe' || pre === 'llama3' || pre === 'llama-v3';
 }
 
 function ofLength(

@@ -1,0 +1,55 @@
+/**
+ * Byte-level BPE from GGUF metadata: the metadata are rewritten as the tokenizer.json that they came
+ * from.
+ */
+import { KvLensError } from '../errors.js';
+import { hfTokenizer } from './hf-tokenizer.js';
+import { preTokenizer, preTokenizerNames } from './pre-tokenizers.js';
+import { TokenType, type BpeData } from './tokenizer-data.js';
+
+// Stands for what the vocabulary cannot write; no byte-level token has a space.
+const unwritable = ' unwritable ';
+
+/** Encodes text, nothing put around it. Errors: unsupported_tokenizer, invalid_tokenizer. */
+export function bpeEncoder(data: BpeData): (text: string) => number[] {
+  const pre = preTokenizer(data.pre);
+  if (pre === undefined) {
+    const context = { field: 'tokenizer.ggml.pre', value: data.pre, allowed: preTokenizerNames };
+    const message = `tokenizer.ggml.pre is "${data.pre}", supported: ${preTokenizerNames}`;
+    throw new KvLensError('unsupported_tokenizer', context, message);
+  }
+  // Without a prototype, so that a token "__proto__" is a key like any other.
+  const vocab = Object.create(null) as Record<string, number>;
+  const addedTokens: object[] = [];
+  data.tokens.forEach((content, id) => {
+    vocab[content] = id;
+    const type = data.types[id];
+    if (type === TokenType.control || type === TokenType.userDefined || type === TokenType.unknown) {
+      addedTokens.push({ id, content, special: type !== TokenType.userDefined, normalized: false });
+    }
+  });
+  const split = (pattern: string) => ({
+    type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false,
+  });
+  const byteLevel = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
+  const json = {
+    added_tokens: addedTokens,
+    normalizer: pre.composed ? { type: 'NFC' } : null,
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [...pre.patterns.map(split), byteLevel] },
+    post_processor: null,
+    decoder: null,
+    model: {
+      type: 'BPE', vocab, merges: data.merges, unk_token: unwritable, ignore_merges: pre.ignoreMerges,
+    },
+  };
+  const tokenizer = hfTokenizer(json, {});
+  return (text) => {
+    const { ids, tokens } = tokenizer.encode(text, { add_special_tokens: false });
+    if (tokens.includes(unwritable)) {
+      const context = { field: 'text', value: text.slice(0, 40), allowed: 'bytes of the vocabulary' };
+      const message = `the vocabulary cannot write ${JSON.stringify(text.slice(0, 40))}`;
+      throw new KvLensError('invalid_tokenizer', context, message);
+    }
+    return ids;
+  };
+}
