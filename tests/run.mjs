@@ -12,15 +12,17 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const jobs = String(availableParallelism());
 
 const configure = (preset) => ['cmake', '--preset', preset];
-const build = (preset) => [configure(preset), ['cmake', '--build', '--preset', preset, '-j', jobs]];
+const buildPreset = (preset) => ['cmake', '--build', '--preset', preset, '-j', jobs];
+const build = (preset) => [configure(preset), buildPreset(preset)];
 const buildAndTest = (preset) => [...build(preset), ['ctest', '--preset', preset, '-j', jobs]];
 
 const stages = [
   { name: 'format', groups: ['lint'], commands: [['node', 'tests/support/format.mjs']] },
   { name: 'native', groups: ['core'], commands: buildAndTest('dev') },
   { name: 'sanitizers', groups: ['core'], commands: buildAndTest('asan') },
-  { name: 'clang-tidy', groups: ['lint'], commands: build('tidy') },
   { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
+  { name: 'clang-tidy', groups: ['lint'], commands: [
+    ...build('tidy'), configure('wasm'), [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy']] },
   { name: 'build', groups: ['build'], commands: build('wasm') },
 ];
 const onRequest = ['build'];

@@ -29,6 +29,18 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version 
 string(MD5 version "${version}")
 set(KVLENS_CCACHE_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version})
 
+# Where clang-tidy, which runs outside the tree, finds the system headers.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} --cflags OUTPUT_VARIABLE cflags ERROR_QUIET)
+if(cflags MATCHES "--sysroot=([^ \n]+)")
+  set(KVLENS_SYSROOT ${CMAKE_MATCH_1})
+  if(emscripten STREQUAL "${CMAKE_CURRENT_LIST_DIR}/bin")
+    execute_process(
+      COMMAND sh -c ". ${CMAKE_CURRENT_LIST_DIR}/common.sh && echo $kvlens_root"
+      OUTPUT_VARIABLE tree OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(PREPEND KVLENS_SYSROOT ${tree})
+  endif()
+endif()
+
 # Relaxed SIMD is behind a flag in Node 20, and the flag is gone from later ones.
 execute_process(COMMAND node --version OUTPUT_VARIABLE node OUTPUT_STRIP_TRAILING_WHITESPACE)
 set(CMAKE_CROSSCOMPILING_EMULATOR node)
