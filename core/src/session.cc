@@ -109,8 +109,9 @@ struct Session<T>::State {
   BoundModel<T> bound;
   ops::RopeTable<T> rope;  // of the positions that the cache can hold
   Workspace<T> workspace;
-  Buffer<T> logits;         // of the last call that succeeded
-  Buffer<T> staged_logits;  // of the call under way
+  std::vector<std::uint64_t> storage_ids;  // of each layer's cache, as bound
+  Buffer<T> logits;                        // of the last call that succeeded
+  Buffer<T> staged_logits;                 // of the call under way
   bool has_logits = false;
   Work work;
 
@@ -143,6 +144,7 @@ struct Session<T>::State {
     KVLENS_TRY(staged_logits, Buffer<T>::uninitialised(config().vocab_size));
     KVLENS_TRY(call.tokens, Buffer<std::uint32_t>::uninitialised(capacity));
     call.prepared.resize(config().n_layers);
+    for (const LayerKvCache<T>& layer : cache->layers()) storage_ids.push_back(layer.storage_id());
     return {};
   }
 
@@ -153,6 +155,15 @@ struct Session<T>::State {
   void close_call() {
     call.open = false;
     cache->call_in_progress_ = false;
+  }
+
+  // Between calls a cache's layers move together and keep their storage. Errors: cache_changed.
+  [[nodiscard]] Result<void> check_layers_together() const {
+    for (std::size_t layer = 0; layer < storage_ids.size(); ++layer) {
+      KVLENS_CHECK_AT(cache->layers()[layer].check({storage_ids[layer], cache->len(), 0}),
+                      "decoder layer " + std::to_string(layer), std::nullopt);
+    }
+    return {};
   }
 
   // Everything of the cache must still be as it was when the call began.
@@ -241,6 +252,7 @@ template <class T>
 Result<void> Session<T>::begin(Phase phase, std::span<const std::uint32_t> tokens) {
   KvCache<T>& cache = *state_->cache;
   if (cache.call_in_progress_) return call_in_progress_error();
+  KVLENS_CHECK(state_->check_layers_together());
   const std::size_t len = cache.len();
   if (phase == Phase::prefill && len != 0) {
     return fail(ErrorCode::not_empty, CountContext{len},

@@ -59,9 +59,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // On an empty cache. Errors: call_in_progress, not_empty, empty_prompt, prompt_exceeds_capacity,
-  // token_out_of_range, and what the forward pass can meet (non_finite_value, interrupted,
-  // cache_changed, work_overflow).
+  // On an empty cache. Errors: call_in_progress, cache_changed, not_empty, empty_prompt,
+  // prompt_exceeds_capacity, token_out_of_range, and what the forward pass can meet
+  // (non_finite_value, interrupted, cache_changed, work_overflow).
   [[nodiscard]] Result<Step<T>> prefill(std::span<const std::uint32_t> tokens,
                                         StageTap<T>* tap = nullptr);
   // One token onto a filled cache. Errors: call_in_progress, not_prefilled, token_out_of_range,
