@@ -40,7 +40,7 @@ export interface Handle extends Disposable {
 }
 
 /** One instance of the module. */
-export interface Core {
+export interface Core extends Disposable {
   readonly info: ModuleInfo;
 
   /**
@@ -81,6 +81,8 @@ export interface Core {
   contrast(config: Config, cached: Schedule, replay: Schedule): Contrast;
   /** What is alive, over all handles of this instance. */
   memory(): MemoryInfo;
+  /** Ends the threads, if there are any. Nothing of this instance can be used afterwards. */
+  dispose(): void;
 }
 
 /** The bytes of one parameter, row-major. */
@@ -113,16 +115,16 @@ export interface ModelBuilder extends Handle {
    */
   allocate(name: string, dtype: DType): number;
   /**
-   * Copies `bytes` to `offset` of the parameter allocated last. Errors: no_parameter_allocated,
-   * parameter_size_mismatch (past its end).
+   * Copies `bytes` to `offset` of an allocated parameter. Errors: missing_parameter (not allocated, or
+   * sealed), parameter_size_mismatch (past its end).
    */
-  write(offset: number, bytes: Uint8Array): void;
+  write(name: string, offset: number, bytes: Uint8Array): void;
   /**
-   * Checks the parameter (every byte written, every value or block scale finite) and packs it.
-   * Errors: missing_parameter, parameter_size_mismatch (bytes not written), non_finite_parameter,
-   * out_of_memory; the parameter is then dropped and can be allocated anew.
+   * Checks a parameter (as many bytes written as it has, every value or block scale finite) and packs it.
+   * Errors: missing_parameter; parameter_size_mismatch, and writing can go on; non_finite_parameter and
+   * out_of_memory, and the parameter is dropped and can be allocated anew.
    */
-  seal(): void;
+  seal(name: string): void;
   /** allocate, write, seal. */
   add(parameter: ParameterInput): void;
   /** The model; the builder is then disposed of. Errors: missing_parameter; the builder goes on. */
@@ -248,7 +250,7 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   readonly lastStep: StepInfo | undefined;
   /** Evidence of the last call that captured any. */
   readonly lastEvidence: Evidence<C> | undefined;
-  /** Prefill and decodes since binding or `reset`. Errors: no_schedule (after `extend` or `truncate`). */
+  /** Prefill and decodes since binding or `reset`. Errors: no_schedule (nothing yet, or `extend` or `truncate`). */
   schedule(): Schedule;
   /**
    * What the cache avoided: `schedule()` against a replay of each of its prefixes, run for real.

@@ -200,8 +200,6 @@ export interface RuntimeErrorContexts {
   no_logits: NoContext;
   /** The session's calls are not one prefill and decodes. */
   no_schedule: NoContext;
-  /** A builder was asked to write or seal with no parameter allocated. */
-  no_parameter_allocated: NoContext;
   /** The module has trapped; only a fresh one works. */
   module_aborted: NoContext;
   /** The module could not be fetched, compiled or started. */
@@ -295,11 +293,20 @@ export class KvLensError<C extends ErrorCode = ErrorCode> extends Error {
   readonly code: C;
   /** Where, the limit and the value. */
   readonly context: ErrorContexts[C];
+  /** The place in the forward pass, when it was there that the call failed. */
+  readonly site: SiteContext | undefined;
 
-  constructor(code: C, context: ErrorContexts[C], message: string, cause?: unknown) {
+  constructor(
+    code: C,
+    context: ErrorContexts[C],
+    message: string,
+    cause?: unknown,
+    site?: SiteContext,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.context = context;
+    this.site = site;
   }
 }
 

@@ -61,22 +61,26 @@ export type ConfigInput = Pick<
   readonly slidingWindow?: number;
 };
 
-/** Storage types of parameters: plain floats and ggml blocks. */
-export type DType =
-  | 'f64'
-  | 'f32'
-  | 'f16'
-  | 'bf16'
-  | 'q8_0'
-  | 'q4_0'
-  | 'q4_1'
-  | 'q5_0'
-  | 'q5_1'
-  | 'q2_k'
-  | 'q3_k'
-  | 'q4_k'
-  | 'q5_k'
-  | 'q6_k';
+/** Storage types of parameters, in the order of the core's table: plain floats, then ggml blocks. */
+export const DTYPES = [
+  'f64',
+  'f32',
+  'f16',
+  'bf16',
+  'q8_0',
+  'q4_0',
+  'q4_1',
+  'q5_0',
+  'q5_1',
+  'q2_k',
+  'q3_k',
+  'q4_k',
+  'q5_k',
+  'q6_k',
+] as const;
+
+/** A storage type. */
+export type DType = (typeof DTYPES)[number];
 
 /** What a session computes and caches in: single precision (the product) or double (the reference). */
 export type ComputeType = 'f32' | 'f64';
@@ -142,29 +146,52 @@ export interface Work {
   readonly kvBytesWritten: number;
 }
 
+/** Names of the counters, in the order of the core's table. */
+export const WORK_COUNTERS = [
+  'tokenForwards',
+  'prefillTokens',
+  'decodeTokens',
+  'cacheAppends',
+  'qkvProjectionRows',
+  'attentionScoreValues',
+  'causalScoreValues',
+  'multiplyAddsQkv',
+  'multiplyAddsScores',
+  'multiplyAddsMix',
+  'multiplyAddsOutput',
+  'multiplyAddsFfn',
+  'multiplyAddsLogits',
+  'kvBytesRead',
+  'kvBytesWritten',
+] as const satisfies readonly (keyof Work)[];
+
 /** The places in the forward pass that evidence is read at, in order. */
-export type Stage =
-  | 'embedding'
-  | 'attention_norm'
-  | 'q_projection'
-  | 'k_projection'
-  | 'v_projection'
-  | 'q_norm'
-  | 'k_norm'
-  | 'q_rope'
-  | 'k_rope'
-  | 'attention_weights'
-  | 'head_outputs'
-  | 'attention_output'
-  | 'attention_residual'
-  | 'ffn_norm'
-  | 'ffn_gate'
-  | 'ffn_up'
-  | 'ffn_activation'
-  | 'ffn_output'
-  | 'ffn_residual'
-  | 'final_norm'
-  | 'logits';
+export const STAGES = [
+  'embedding',
+  'attention_norm',
+  'q_projection',
+  'k_projection',
+  'v_projection',
+  'q_norm',
+  'k_norm',
+  'q_rope',
+  'k_rope',
+  'attention_weights',
+  'head_outputs',
+  'attention_output',
+  'attention_residual',
+  'ffn_norm',
+  'ffn_gate',
+  'ffn_up',
+  'ffn_activation',
+  'ffn_output',
+  'ffn_residual',
+  'final_norm',
+  'logits',
+] as const;
+
+/** A place in the forward pass. */
+export type Stage = (typeof STAGES)[number];
 
 /** What to copy while a call runs. */
 export interface CaptureOptions {
@@ -181,6 +208,8 @@ export interface StageTensor<C extends ComputeType = ComputeType> extends Tensor
   readonly stage: Stage;
   /** 0 for `embedding`, `nLayers` for `final_norm` and `logits`. */
   readonly layer: number;
+  /** Position of the first row; the logits have the last row alone unless all were asked for. */
+  readonly firstPosition: number;
 }
 
 /** What a call computed, copied while it ran: the very tensors that produced its logits. */
@@ -195,7 +224,7 @@ export interface Evidence<C extends ComputeType = ComputeType> {
    * position `firstPosition + r`, and what lies after its own position is 0.
    */
   readonly attention: Tensor<C>;
-  /** With `all`: every other stage, each `[nRows, ...shape of the stage]`; empty otherwise. */
+  /** With `all`: every other stage, each `[rows, ...shape of the stage]`; empty otherwise. */
   readonly stages: readonly StageTensor<C>[];
 }
 
@@ -245,8 +274,8 @@ export interface Verification {
   readonly bytesEqual: boolean;
   /** Largest |difference| of the logits; 0 is expected, exactly. */
   readonly maxAbsDifference: number;
-  /** The call that gave the session's logits. */
-  readonly cached: StepInfo;
+  /** The call that gave the session's logits; not known one by one after `Session.generate`. */
+  readonly cached: StepInfo | undefined;
   /** The replay that was run to check it. */
   readonly replay: { readonly work: Work; readonly milliseconds: number };
   /** Content hash of every layer before and after the replay; equal, since a replay uses no cache. */
@@ -342,7 +371,10 @@ export interface ModuleInfo {
 
 /** Where the module comes from and how it runs. */
 export interface ModuleOptions {
-  /** `auto` (the default): what the machine has when memory can be shared, else 1. */
+  /**
+   * The calling thread included. `auto` (the engine's default): what the machine has, up to 8, where
+   * memory can be shared, else 1. `loadCore` takes 1 by default; its threads end with `Core.dispose()`.
+   */
   readonly threads?: 'auto' | number;
   /** Takes this build instead of the best one that runs here. */
   readonly variant?: Variant;

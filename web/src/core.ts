@@ -1,0 +1,7 @@
+/**
+ * `kvlens/core`: the synchronous level. See `Core`.
+ */
+export { loadCore } from './core/core.js';
+export * from './core-api.js';
+export * from './errors.js';
+export * from './types.js';

@@ -1,0 +1,137 @@
+/** The key/value cache over the module's own. */
+import type { CacheOptions, KvCache, LayerKvCache } from '../core-api.js';
+import { KvLensError } from '../errors.js';
+import type { KvCacheF32 } from '../kvlens-simd.js';
+import type { ComputeType, Config, FloatArray } from '../types.js';
+import * as check from './arguments.js';
+import { OwnedHandle } from './handle.js';
+import { allocating, copyOf, unwrap, type Instance } from './instance.js';
+import { hex64 } from './model-hash.js';
+import type { CoreModel } from './model.js';
+
+export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> implements KvCache<C> {
+  readonly compute: C;
+  readonly config: Config;
+  readonly capacity: number;
+  readonly bytes: number;
+  /** Sessions bound to it now. */
+  bound = 0;
+
+  private constructor(instance: Instance, raw: KvCacheF32, compute: C, config: Config) {
+    super(instance, raw, 'KvCache');
+    this.compute = compute;
+    this.config = config;
+    this.capacity = instance.call(() => raw.capacity());
+    this.bytes = instance.call(() => raw.bytes());
+  }
+
+  static create<C extends ComputeType>(instance: Instance, model: CoreModel, options: CacheOptions<C>): CoreKvCache<C> {
+    const compute = check.compute(options.compute ?? 'f32') as C;
+    const capacity = check.count('capacity', options.capacity ?? model.config.maxSeqLen);
+    const raw = instance.call((module) =>
+      compute === 'f64'
+        // Both are registered by one template: they differ in nothing but the arrays.
+        ? (unwrap(module.createCacheF64(model.raw, capacity)) as unknown as KvCacheF32)
+        : unwrap(module.createCacheF32(model.raw, capacity)));
+    return new CoreKvCache(instance, raw, compute, model.config);
+  }
+
+  get nLayers(): number {
+    return this.config.nLayers;
+  }
+
+  get len(): number {
+    const { raw } = this;
+    return this.instance.call(() => raw.len());
+  }
+
+  tokens(): Uint32Array<ArrayBuffer> {
+    const { raw } = this;
+    return copyOf(this.instance.call(() => raw.tokensView())) as Uint32Array<ArrayBuffer>;
+  }
+
+  layer(index: number): LayerKvCache<C> {
+    void this.raw;
+    return new CoreLayer(this.instance, this, check.index('layer', index, this.nLayers));
+  }
+
+  contentHashes(nRows: number = this.len): string[] {
+    return Array.from({ length: this.nLayers }, (_, layer) => this.layer(layer).contentHash(nRows));
+  }
+
+  protected override checkUnused(): void {
+    if (this.bound !== 0) {
+      throw new KvLensError('cache_in_use', { count: this.bound }, 'a session is bound to the cache; dispose of it first');
+    }
+  }
+}
+
+class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
+  readonly index: number;
+  readonly #instance: Instance;
+  readonly #cache: CoreKvCache<C>;
+
+  constructor(instance: Instance, cache: CoreKvCache<C>, index: number) {
+    this.#instance = instance;
+    this.#cache = cache;
+    this.index = index;
+  }
+
+  get len(): number {
+    const { raw } = this.#cache;
+    return this.#instance.call(() => raw.layerLen(this.index));
+  }
+
+  keys(kvHead?: number): FloatArray<C> {
+    return this.#rows('keysView', kvHead);
+  }
+
+  values(kvHead?: number): FloatArray<C> {
+    return this.#rows('valuesView', kvHead);
+  }
+
+  keyRow(kvHead: number, position: number): FloatArray<C> {
+    return this.#row('keysView', kvHead, position);
+  }
+
+  valueRow(kvHead: number, position: number): FloatArray<C> {
+    return this.#row('valuesView', kvHead, position);
+  }
+
+  contentHash(nRows: number = this.len): string {
+    check.count('nRows', nRows);
+    const { raw } = this.#cache;
+    if (nRows > this.len) {
+      throw new KvLensError(
+        'invalid_length',
+        { value: nRows, limit: this.len },
+        `cannot hash ${nRows} rows, the layer holds ${this.len}`,
+      );
+    }
+    return hex64(this.#instance.call(() => raw.contentHash(this.index, nRows)));
+  }
+
+  /** A view of one head's rows, `[len, headDim]`; valid until the next call. */
+  #view(kind: 'keysView' | 'valuesView', kvHead: number): Float32Array {
+    const { raw, config } = this.#cache;
+    check.index('kvHead', kvHead, config.nKvHeads);
+    return this.#instance.call(() => raw[kind](this.index, kvHead));
+  }
+
+  #rows(kind: 'keysView' | 'valuesView', kvHead: number | undefined): FloatArray<C> {
+    if (kvHead !== undefined) return copyOf(this.#view(kind, kvHead)) as FloatArray<C>;
+    const { config, compute } = this.#cache;
+    const size = this.len * config.headDim;
+    const all = allocating(8 * size * config.nKvHeads, () =>
+      compute === 'f64' ? new Float64Array(size * config.nKvHeads) : new Float32Array(size * config.nKvHeads));
+    for (let head = 0; head < config.nKvHeads; ++head) all.set(this.#view(kind, head), head * size);
+    return all as FloatArray<C>;
+  }
+
+  #row(kind: 'keysView' | 'valuesView', kvHead: number, position: number): FloatArray<C> {
+    const { headDim } = this.#cache.config;
+    check.index('position', position, this.len);
+    const view = this.#view(kind, kvHead);
+    return copyOf(view.subarray(position * headDim, (position + 1) * headDim)) as FloatArray<C>;
+  }
+}

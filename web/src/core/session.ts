@@ -1,0 +1,387 @@
+/** The session over the module's own: calls, evidence, what was last done, and the check by replay. */
+import type { GenerateRequest, Generation, KvCache, Model, ReplayOptions, Session, SessionOptions } from '../core-api.js';
+import { KvLensError } from '../errors.js';
+import type { Outcome, SessionF32, StepValue } from '../kvlens-simd.js';
+import type {
+  CaptureOptions,
+  ComputeType,
+  Contrast,
+  Draw,
+  Evidence,
+  FloatArray,
+  RankedToken,
+  Replay,
+  Rng,
+  SamplingOptions,
+  Schedule,
+  Step,
+  StepInfo,
+  StepPhase,
+  TokenIds,
+  Verification,
+  Work,
+} from '../types.js';
+import * as check from './arguments.js';
+import type { CoreKvCache } from './cache.js';
+import { compareLogits } from './compare.js';
+import { contrastOf } from './contrast.js';
+import { EvidenceCapture } from './evidence.js';
+import { OwnedHandle } from './handle.js';
+import { copyOf, unwrap, type Instance } from './instance.js';
+import type { CoreModel } from './model.js';
+import { addWork, workFrom, zeroWork } from './work.js';
+
+/** A stepwise call between `begin` and its end. */
+interface OpenCall<C extends ComputeType> {
+  readonly phase: StepPhase;
+  readonly lengthsBefore: readonly number[];
+  readonly capture: EvidenceCapture<C> | undefined;
+  milliseconds: number;
+}
+
+export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> implements Session<C> {
+  readonly capacity: number;
+  readonly chunkRows: number;
+  readonly #model: CoreModel;
+  readonly #cache: CoreKvCache<C>;
+  readonly #ownsCache: boolean;
+  #open: OpenCall<C> | undefined;
+  #lastStep: StepInfo | undefined;
+  #lastEvidence: Evidence<C> | undefined;
+  /** Of the calls so far; undefined once they are not one prefill and decodes. */
+  #prefixLengths: number[] | undefined = [];
+
+  constructor(
+    instance: Instance,
+    model: CoreModel,
+    cache: CoreKvCache<C>,
+    options: SessionOptions,
+    ownsCache: boolean,
+  ) {
+    const chunkRows = check.count('chunkRows', options.chunkRows ?? 32);
+    const raw = instance.call((module) =>
+      cache.compute === 'f64'
+        // Both are registered by one template: they differ in nothing but the arrays.
+        ? (unwrap(module.bindF64(model.raw, cache.raw as never, chunkRows, instance.pool)) as unknown as SessionF32)
+        : unwrap(module.bindF32(model.raw, cache.raw, chunkRows, instance.pool)));
+    super(instance, raw, 'Session');
+    this.#model = model;
+    this.#cache = cache;
+    this.#ownsCache = ownsCache;
+    this.capacity = cache.capacity;
+    this.chunkRows = chunkRows;
+    if (this.kvLen !== 0) this.#prefixLengths = undefined;
+    ++cache.bound;
+  }
+
+  get model(): Model {
+    return this.#model;
+  }
+
+  get cache(): KvCache<C> {
+    return this.#cache;
+  }
+
+  get compute(): C {
+    return this.#cache.compute;
+  }
+
+  get kvLen(): number {
+    return this.#call((raw) => raw.kvLen());
+  }
+
+  get callInProgress(): boolean {
+    return this.#call((raw) => raw.callInProgress());
+  }
+
+  get hasLogits(): boolean {
+    return this.#call((raw) => raw.hasLogits());
+  }
+
+  get lastStep(): StepInfo | undefined {
+    void this.raw;
+    return this.#lastStep;
+  }
+
+  get lastEvidence(): Evidence<C> | undefined {
+    void this.raw;
+    return this.#lastEvidence;
+  }
+
+  prefill(tokens: TokenIds, options?: CaptureOptions): Step<C> {
+    const ids = check.tokenIds('tokens', tokens);
+    return this.#step('prefill', ids.length, options, (recorder) => this.raw.prefill(ids, recorder));
+  }
+
+  decode(token: number, options?: CaptureOptions): Step<C> {
+    check.count('token', token);
+    return this.#step('decode', 1, options, (recorder) => this.raw.decode(token, recorder));
+  }
+
+  extend(tokens: TokenIds, options?: CaptureOptions): Step<C> {
+    const ids = check.tokenIds('tokens', tokens);
+    return this.#step('extend', ids.length, options, (recorder) => this.raw.extend(ids, recorder));
+  }
+
+  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: CaptureOptions): void {
+    const ids = check.tokenIds('tokens', tokens);
+    if (phase !== 'prefill' && phase !== 'extend') throw check.invalidArgument('phase', phase, 'prefill, extend');
+    check.capture(options, this.#model.config.nLayers);
+    this.#call((raw) => unwrap(phase === 'prefill' ? raw.beginPrefill(ids) : raw.beginExtend(ids)));
+    this.#open = this.#openCall(phase, ids.length, options);
+  }
+
+  advance(): number {
+    return this.#inOpenCall((raw, open) => unwrap(raw.advance(open.capture?.recorder ?? null)));
+  }
+
+  finish(): Step<C> {
+    const step = this.#inOpenCall((raw, open) => this.#copyStep(unwrap(raw.finish(open.capture?.recorder ?? null))));
+    const open = this.#open!;
+    this.#open = undefined;
+    return this.#record(open, step);
+  }
+
+  abandon(): void {
+    this.#call((raw) => raw.abandon());
+    this.#endOpenCall();
+  }
+
+  replay(options: ReplayOptions = {}): Replay<C> {
+    const ids = options.tokens === undefined ? this.tokens() : check.tokenIds('tokens', options.tokens);
+    const allLogits = options.allLogits ?? false;
+    if (typeof allLogits !== 'boolean') throw check.invalidArgument('allLogits', allLogits, 'true, false');
+    const capture = EvidenceCapture.start(this.instance, this.#model, this.compute, options, 0, ids.length);
+    try {
+      const start = performance.now();
+      const replay = this.#call((raw) => unwrap(raw.replay(ids, allLogits, capture?.recorder ?? null)));
+      const milliseconds = performance.now() - start;
+      try {
+        const data = copyOf(this.instance.call(() => replay.logits.view())) as FloatArray<C>;
+        const { vocabSize } = this.#model.config;
+        return {
+          logits: { data, shape: allLogits ? [ids.length, vocabSize] : [vocabSize] },
+          work: workFrom(replay.work),
+          milliseconds,
+          ...(capture && { evidence: capture.take() }),
+        };
+      } finally {
+        this.instance.call(() => replay.logits.delete());
+      }
+    } finally {
+      capture?.end();
+    }
+  }
+
+  verify(): Verification {
+    const logits = this.logits();
+    const hashesBefore = this.#cache.contentHashes();
+    const replay = this.replay();
+    return {
+      nTokens: this.kvLen,
+      ...compareLogits(logits, replay.logits.data),
+      cached: this.#lastStep,
+      replay: { work: replay.work, milliseconds: replay.milliseconds },
+      hashesBefore,
+      hashesAfter: this.#cache.contentHashes(),
+    };
+  }
+
+  truncate(len: number): void {
+    check.count('len', len);
+    this.#call((raw) => unwrap(raw.truncate(len)));
+    this.#forget();
+    this.#prefixLengths = undefined;
+  }
+
+  reset(): void {
+    this.#call((raw) => raw.reset());
+    this.#endOpenCall();
+    this.#forget();
+    this.#prefixLengths = [];
+  }
+
+  work(): Work {
+    return workFrom(this.#call((raw) => raw.work()));
+  }
+
+  tokens(): Uint32Array<ArrayBuffer> {
+    void this.raw;
+    return this.#cache.tokens();
+  }
+
+  logits(): FloatArray<C> {
+    this.#checkLogits();
+    return copyOf(this.#call((raw) => raw.logitsView())) as FloatArray<C>;
+  }
+
+  schedule(): Schedule {
+    const work = this.work();
+    if (this.#prefixLengths === undefined || this.#prefixLengths.length === 0) {
+      throw new KvLensError('no_schedule', {}, 'a contrast needs a prefill and decodes, and nothing else, since the session was bound or reset');
+    }
+    return { prefixLengths: [...this.#prefixLengths], work };
+  }
+
+  contrast(): Contrast {
+    const cached = this.schedule();
+    const tokens = this.tokens();
+    const work = cached.prefixLengths.reduce(
+      (sum, length) => addWork(sum, this.replay({ tokens: tokens.subarray(0, length) }).work),
+      zeroWork(),
+    );
+    return contrastOf(this.instance, this.#model.config, cached, { prefixLengths: cached.prefixLengths, work });
+  }
+
+  topTokens(n: number): RankedToken[] {
+    check.count('n', n);
+    this.#checkLogits();
+    const flat = this.#call((raw) => unwrap(raw.topTokens(n)));
+    return Array.from({ length: flat.length / 3 }, (_, i) => {
+      const [token, logit, logprob] = flat.slice(3 * i, 3 * i + 3) as [number, number, number];
+      return { token, logit, logprob, probability: Math.exp(logprob) };
+    });
+  }
+
+  sample(sampling: SamplingOptions, rng?: Rng, recent?: TokenIds): Draw {
+    const config = check.sampling(sampling);
+    const state = check.rngState(rng, config.greedy);
+    this.#checkLogits();
+    const ids = recent !== undefined
+      ? check.tokenIds('recent', recent)
+      : config.repetitionPenalty === 1 ? new Uint32Array() : this.tokens();
+    const { draw, rngState } = this.#call((raw) => unwrap(raw.sample(config, state, ids)));
+    if (rng !== undefined) rng.state = rngState;
+    return draw;
+  }
+
+  generate(request: GenerateRequest): Generation {
+    const generation = this.#generate(request, true);
+    if (generation.steps.length > 0) {
+      this.#forget();
+      this.#prefixLengths = generation.steps.map((step) => step.prefixLength);
+    }
+    return generation;
+  }
+
+  generateUncached(request: GenerateRequest): Generation {
+    return this.#generate(request, false);
+  }
+
+  protected override releaseOwned(): void {
+    --this.#cache.bound;
+    this.#open?.capture?.end();
+    if (this.#ownsCache) this.#cache.dispose();
+  }
+
+  #call<T>(run: (raw: SessionF32) => T): T {
+    const { raw } = this;
+    return this.instance.call(() => run(raw));
+  }
+
+  #checkLogits(): void {
+    if (this.hasLogits) return;
+    throw new KvLensError('no_logits', {}, 'the session has no logits; prefill, decode or extend gives them');
+  }
+
+  #forget(): void {
+    this.#lastStep = undefined;
+    this.#lastEvidence = undefined;
+  }
+
+  #layerLengths(): number[] {
+    return Array.from({ length: this.#cache.nLayers }, (_, layer) => this.#cache.layer(layer).len);
+  }
+
+  #openCall(phase: StepPhase, nRows: number, options: CaptureOptions | undefined): OpenCall<C> {
+    return {
+      phase,
+      lengthsBefore: this.#layerLengths(),
+      capture: EvidenceCapture.start(this.instance, this.#model, this.compute, options, this.kvLen, nRows),
+      milliseconds: 0,
+    };
+  }
+
+  #step(
+    phase: StepPhase,
+    nRows: number,
+    options: CaptureOptions | undefined,
+    run: (recorder: EvidenceCapture<C>['recorder'] | null) => Outcome<StepValue<Float32Array>>,
+  ): Step<C> {
+    const open = this.#openCall(phase, nRows, options);
+    try {
+      const start = performance.now();
+      const value = this.instance.call(() => unwrap(run(open.capture?.recorder ?? null)));
+      open.milliseconds = performance.now() - start;
+      return this.#record(open, this.#copyStep(value));
+    } catch (error) {
+      open.capture?.end();
+      throw error;
+    }
+  }
+
+  /** Runs a part of the open call; an error ends it, as it does in the core. */
+  #inOpenCall<T>(run: (raw: SessionF32, open: OpenCall<C>) => T): T {
+    const { raw } = this;
+    const open = this.#open;
+    if (open === undefined) {
+      throw new KvLensError('no_call_in_progress', {}, 'no call has begun');
+    }
+    const start = performance.now();
+    try {
+      return this.instance.call(() => run(raw, open));
+    } catch (error) {
+      this.#endOpenCall();
+      throw error;
+    } finally {
+      open.milliseconds += performance.now() - start;
+    }
+  }
+
+  #endOpenCall(): void {
+    this.#open?.capture?.end();
+    this.#open = undefined;
+  }
+
+  /** The logits are a view until they are copied. */
+  #copyStep(value: StepValue<Float32Array>): StepValue<FloatArray<C>> {
+    return { ...value, logits: copyOf(value.logits) as FloatArray<C> };
+  }
+
+  /** What a call that has succeeded leaves behind, in the session and for its caller. */
+  #record(open: OpenCall<C>, value: StepValue<FloatArray<C>>): Step<C> {
+    try {
+      const info: StepInfo = {
+        phase: open.phase,
+        position: value.position,
+        kvLenBefore: value.kvLenBefore,
+        kvLen: value.kvLen,
+        rowsAppended: this.#layerLengths().map((length, layer) => length - open.lengthsBefore[layer]!),
+        rowAttentionScoreValues: value.rowAttentionScoreValues,
+        work: workFrom(value.work),
+        milliseconds: open.milliseconds,
+      };
+      const evidence = open.capture?.take();
+      this.#lastStep = info;
+      this.#lastEvidence = evidence ?? this.#lastEvidence;
+      if (open.phase === 'extend') this.#prefixLengths = undefined;
+      else this.#prefixLengths?.push(info.kvLen);
+      return { ...info, logits: value.logits, ...(evidence && { evidence }) };
+    } finally {
+      open.capture?.end();
+    }
+  }
+
+  #generate(request: GenerateRequest, cached: boolean): Generation {
+    if (typeof request !== 'object' || request === null) throw check.invalidArgument('request', request, 'objects');
+    const prompt = check.tokenIds('prompt', request.prompt);
+    const maxNewTokens = check.count('maxNewTokens', request.maxNewTokens);
+    const eosToken = request.eosToken === undefined ? undefined : check.count('eosToken', request.eosToken);
+    const sampling = check.sampling(request.sampling ?? {});
+    const state = check.rngState(request.rng, sampling.greedy);
+    const { rngState, work, ...generation } = this.#call((raw) =>
+      unwrap(raw.generate(prompt, maxNewTokens, eosToken, sampling, state, cached)));
+    if (request.rng !== undefined) request.rng.state = rngState;
+    return { ...generation, work: workFrom(work) };
+  }
+}

@@ -1,0 +1,71 @@
+/** Fetches, compiles and starts one build of the module. Importing this file does nothing by itself. */
+import { KvLensError } from './errors.js';
+import type { MainModule } from './kvlens-simd.js';
+import type { ModuleOptions } from './types.js';
+import { variantFiles, type Choice } from './variants.js';
+
+type Factory = (options: {
+  readonly threads: number;
+  readonly mainScriptUrlOrBlob: string;
+  readonly locateFile: (name: string) => string;
+  readonly instantiateWasm: (
+    imports: WebAssembly.Imports,
+    receive: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+  ) => object;
+}) => Promise<MainModule>;
+
+export interface LoadedModule {
+  readonly module: MainModule;
+  /** Stops its threads. */
+  readonly end: () => void;
+}
+
+/** Errors: module_load_failed. */
+export async function loadModule({ variant, threads }: Choice, wasm: ModuleOptions['wasm']): Promise<LoadedModule> {
+  const files = variantFiles(variant);
+  try {
+    const compiled = await compile(wasm ?? files.wasm);
+    const { default: factory } = (await import(
+      /* @vite-ignore */ /* webpackIgnore: true */ files.script.href
+    )) as { default: Factory };
+    // The factory's own promise never settles when the instance cannot be made.
+    const module = await new Promise<MainModule>((resolve, reject) => {
+      factory({
+        threads,
+        mainScriptUrlOrBlob: files.script.href,
+        locateFile: () => files.wasm.href,
+        instantiateWasm(imports, receive) {
+          WebAssembly.instantiate(compiled, imports).then((instance) => receive(instance, compiled), reject);
+          return {};
+        },
+      }).then(resolve, reject);
+    });
+    const { PThread } = module as { PThread?: { terminateAllThreads(): void } };
+    return { module, end: () => PThread?.terminateAllThreads() };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new KvLensError('module_load_failed', { name: variant }, `cannot load the ${variant} build of the module: ${reason}`, error);
+  }
+}
+
+async function compile(source: NonNullable<ModuleOptions['wasm']>): Promise<WebAssembly.Module> {
+  if (source instanceof WebAssembly.Module) return source;
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
+    return WebAssembly.compile(source as BufferSource);
+  }
+  const url = new URL(source, import.meta.url);
+  if (url.protocol === 'file:') {
+    // Node, whose fetch has no files. The name is kept from bundlers, which would look for it.
+    const fs = 'node:fs/promises';
+    const { readFile } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fs)) as {
+      readFile: (url: URL) => Promise<Uint8Array<ArrayBuffer>>;
+    };
+    return WebAssembly.compile(await readFile(url));
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url.href} answered ${response.status}`);
+  // Streaming needs the right media type, which simple servers do not send.
+  return response.headers.get('content-type')?.startsWith('application/wasm')
+    ? WebAssembly.compileStreaming(response)
+    : WebAssembly.compile(await response.arrayBuffer());
+}
