@@ -216,6 +216,30 @@ TEST_P(LinearTest, AnyLayoutSplitAndBatchGivesTheSameBits) {
   }
 }
 
+TEST_P(LinearTest, BothKernelsHaveTheBitsOfTheReference) {
+  if (!is_quantised(GetParam())) return;
+  for (const Content content : {Content::random, Content::extreme}) {
+    for (const std::size_t blocks : {1u, 9u, 17u}) {
+      const std::size_t rows = 44, cols = blocks * block_values();
+      Storage storage(GetParam(), rows, cols, content);
+      for (const std::size_t n_inputs : {1u, 2u, 4u, 9u}) {
+        const auto x = random_input<float>(n_inputs, cols, content);
+        const auto input = make_input(x, n_inputs, cols);
+        const auto run = [&](auto kernel, const MatrixView& matrix) {
+          std::vector<float> y(n_inputs * rows);
+          kernel(matrix, std::size_t{0}, rows,
+                 Int8Product{input.blocks(), cols / 32, n_inputs, y.data(), rows});
+          return y;
+        };
+        const auto expected = run(linear_int8_reference, storage.plain());
+        EXPECT_TRUE(same_bits(run(linear_int8_reference, storage.packed()), expected));
+        EXPECT_TRUE(same_bits(run(linear_int8_pair, storage.packed()), expected));
+        EXPECT_TRUE(same_bits(run(linear_int8_quad, storage.packed()), expected));
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, ANonFiniteInputReachesEveryOutputOfItsRowAlone) {
   const std::size_t cols = 2 * std::max<std::size_t>(block_values(), 32), rows = 6;
   Storage storage(GetParam(), rows, cols, Content::random);
@@ -237,7 +261,9 @@ INSTANTIATE_TEST_SUITE_P(, LinearTest,
                                            DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
                                            DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k,
                                            DType::q5_k, DType::q6_k),
-                         [](const auto& instance) { return std::string(dtype_info(instance.param).name); });
+                         [](const auto& instance) {
+                           return std::string(dtype_info(instance.param).name);
+                         });
 
 TEST(Int8BlockTest, RoundsToNearestWithTiesToEven) {
   float x[32] = {127.0f, -127.0f, 0.5f, 1.5f, -0.5f, -1.5f, 2.5f, 0.49f};

@@ -1,0 +1,283 @@
+// Choosing a token: ranking, cuts, the draw, and what an invalid request must not do.
+
+#include "kvlens/sampling.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "support/expect.h"
+
+namespace kvlens {
+namespace {
+
+using testing::expect_error;
+using testing::must;
+
+// Logits whose softmax weights relative to the largest are 1, 1/2, 1/4, 1/4 for ids 2, 0, 1, 3.
+const std::vector<double> halves = {-std::numbers::ln2, -2 * std::numbers::ln2, 0.0,
+                                    -2 * std::numbers::ln2};
+
+// An RNG whose next unit draw is the first of its stream to lie in [low, high).
+SplitMix64 rng_that_draws(double low, double high) {
+  SplitMix64 rng(1);
+  for (;;) {
+    SplitMix64 ahead = rng;
+    const double unit = ahead.unit();
+    if (low <= unit && unit < high) return rng;
+    rng = ahead;
+  }
+}
+
+Draw draw_in(double low, double high, const SamplingConfig& config,
+             std::span<const double> logits = halves, std::span<const std::uint32_t> recent = {}) {
+  SplitMix64 rng = rng_that_draws(low, high);
+  return must(sample(logits, config, rng, recent));
+}
+
+constexpr double exact = 1e-15;
+
+TEST(SamplingTest, SplitMix64FollowsItsPublishedSequence) {
+  // First outputs for seed 1234567, from the authors' reference program (prng.di.unimi.it).
+  SplitMix64 rng(1234567);
+  EXPECT_EQ(rng.next(), 6457827717110365317U);
+  EXPECT_EQ(rng.next(), 3203168211198807973U);
+  EXPECT_EQ(rng.next(), 9817491932198370423U);
+  EXPECT_EQ(rng.next(), 4593380528125082431U);
+  EXPECT_EQ(rng.next(), 16408922859458223821U);
+}
+
+TEST(SamplingTest, GreedyTakesTheLargestWithoutADraw) {
+  SplitMix64 rng(9);
+  const Draw draw = must(sample(std::span<const double>(halves), {}, rng));
+  EXPECT_EQ(draw.token, 2U);
+  EXPECT_EQ(draw.unit_draw, std::nullopt);
+  EXPECT_EQ(draw.interval_start, 0.0);
+  EXPECT_EQ(draw.interval_end, 1.0);
+  EXPECT_EQ(draw.probability, 1.0);
+  EXPECT_EQ(draw.candidates, 1U);
+  EXPECT_EQ(rng.state(), 9U);
+}
+
+TEST(SamplingTest, GreedyBreaksTiesByTheLowerId) {
+  SplitMix64 rng(9);
+  const std::vector<float> logits = {-1, 5, 0, 5, 5};
+  EXPECT_EQ(must(sample(std::span<const float>(logits), {}, rng)).token, 1U);
+}
+
+TEST(SamplingTest, IntervalsFollowTheRankingAndTiesTheId) {
+  // Ranked 2, 0, 1, 3 with probabilities 1/2, 1/4, 1/8, 1/8.
+  const SamplingConfig config{.greedy = false};
+  const std::vector<std::uint32_t> tokens = {2, 0, 1, 3};
+  const std::vector<double> bounds = {0.0, 0.5, 0.75, 0.875, 1.0};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const Draw draw = draw_in(bounds[i] + 0.001, bounds[i + 1] - 0.001, config);
+    EXPECT_EQ(draw.token, tokens[i]);
+    EXPECT_NEAR(draw.interval_start, bounds[i], exact);
+    EXPECT_NEAR(draw.interval_end, bounds[i + 1], exact);
+    EXPECT_EQ(draw.probability, draw.interval_end - draw.interval_start);
+    EXPECT_LE(draw.interval_start, *draw.unit_draw);
+    EXPECT_LT(*draw.unit_draw, draw.interval_end);
+    EXPECT_EQ(draw.candidates, 4U);
+  }
+}
+
+TEST(SamplingTest, EachChoiceTakesOneDraw) {
+  SplitMix64 rng(77);
+  SplitMix64 expected(77);
+  const double unit = expected.unit();
+  const Draw draw = must(sample(std::span<const double>(halves), {.greedy = false}, rng));
+  EXPECT_EQ(draw.unit_draw, unit);
+  EXPECT_EQ(rng.state(), expected.state());
+}
+
+TEST(SamplingTest, ASingleCandidateTakesADrawToo) {
+  SplitMix64 rng(77);
+  SplitMix64 expected(77);
+  (void)expected.unit();
+  const Draw draw =
+      must(sample(std::span<const double>(halves), {.greedy = false, .top_k = 1}, rng));
+  EXPECT_EQ(draw.token, 2U);
+  EXPECT_EQ(draw.probability, 1.0);
+  EXPECT_EQ(rng.state(), expected.state());
+}
+
+TEST(SamplingTest, TemperatureOfTwoTakesTheSquareRootOfTheWeights) {
+  // Weights 1, 1/sqrt(2), 1/2, 1/2.
+  const double total = 2.0 + std::numbers::sqrt2 / 2;
+  const Draw draw = draw_in(0.0, 0.3, {.greedy = false, .temperature = 2.0});
+  EXPECT_EQ(draw.token, 2U);
+  EXPECT_NEAR(draw.interval_end, 1.0 / total, exact);
+}
+
+TEST(SamplingTest, TopKKeepsTheLargestAndShareTheWholeInterval) {
+  const SamplingConfig config{.greedy = false, .top_k = 2};
+  const Draw first = draw_in(0.0, 0.6, config);
+  EXPECT_EQ(first.token, 2U);
+  EXPECT_NEAR(first.interval_end, 2.0 / 3, exact);
+  const Draw second = draw_in(0.7, 1.0, config);
+  EXPECT_EQ(second.token, 0U);
+  EXPECT_EQ(second.interval_end, 1.0);
+  EXPECT_EQ(second.candidates, 2U);
+}
+
+TEST(SamplingTest, TopKAtATieKeepsTheLowerId) {
+  const Draw draw = draw_in(0.9, 1.0, {.greedy = false, .top_k = 3});
+  EXPECT_EQ(draw.token, 1U);
+  EXPECT_EQ(draw.candidates, 3U);
+}
+
+TEST(SamplingTest, TopKBeyondTheVocabularyKeepsAll) {
+  EXPECT_EQ(draw_in(0.0, 1.0, {.greedy = false, .top_k = 99}).candidates, 4U);
+}
+
+TEST(SamplingTest, TopPKeepsTheSmallestPrefixThatReachesIt) {
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.4}).candidates, 1U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.6}).candidates, 2U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.8}).candidates, 3U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.9}).candidates, 4U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 1e-9}).candidates, 1U);
+  // What is kept shares the whole interval: 2/3 and 1/3.
+  EXPECT_NEAR(draw_in(0.9, 1, {.greedy = false, .top_p = 0.6}).interval_start, 2.0 / 3, exact);
+}
+
+TEST(SamplingTest, TopPExactlyReachedStopsThere) {
+  // Equal logits: probabilities 1/4 each, exact in binary.
+  const std::vector<double> equal(4, 1.5);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.5}, equal).candidates, 2U);
+}
+
+TEST(SamplingTest, MinPDropsCandidatesBelowItsShareOfTheLargest) {
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.2}).candidates, 4U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.3}).candidates, 2U);
+  EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.6}).candidates, 1U);
+}
+
+TEST(SamplingTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) {
+  const std::vector<double> logits = {4.0, 3.0, -1.0, -1.5};
+  const std::vector<std::uint32_t> recent = {0, 2, 0, 2, 2};
+  SplitMix64 rng(1);
+  // 4 / 2 = 2 falls behind 3; each id counts once however often it came.
+  EXPECT_EQ(must(sample(std::span<const double>(logits), {.repetition_penalty = 2.0}, rng, recent))
+                .token,
+            1U);
+  // Ranked 1 (3), 0 (2), 3 (-1.5), 2 (-2): the negative one went down.
+  const Draw last = draw_in(0.995, 1.0, {.greedy = false, .repetition_penalty = 2.0}, logits, recent);
+  const double total = 1 + std::exp(-1.0) + std::exp(-4.5) + std::exp(-5.0);
+  EXPECT_EQ(last.token, 2U);
+  EXPECT_NEAR(last.probability, std::exp(-5.0) / total, exact);
+}
+
+TEST(SamplingTest, RepetitionPenaltyOfOneOrUnseenIdsChangeNothing) {
+  const std::vector<std::uint32_t> recent = {0, 1, 2, 3};
+  const Draw plain = draw_in(0.6, 0.7, {.greedy = false});
+  const Draw one = draw_in(0.6, 0.7, {.greedy = false, .repetition_penalty = 1.0}, halves, recent);
+  const Draw unseen = draw_in(0.6, 0.7, {.greedy = false, .repetition_penalty = 5.0});
+  EXPECT_EQ(one.token, plain.token);
+  EXPECT_EQ(one.interval_end, plain.interval_end);
+  EXPECT_EQ(unseen.interval_end, plain.interval_end);
+}
+
+// From a logit of 1 on, adding the small weights one after the other to 1 would lose each of them.
+TEST(SamplingTest, SumsAreCompensated) {
+  constexpr std::size_t n_small = 1U << 20U;
+  std::vector<double> logits(1 + n_small, std::log(0x1p-54));
+  logits[0] = 0.0;
+  const double total = 1.0 + static_cast<double>(n_small) * 0x1p-54;
+  SplitMix64 rng = rng_that_draws(0.0, 0.5);
+  const Draw draw = must(sample(std::span<const double>(logits), {.greedy = false}, rng));
+  EXPECT_NEAR(draw.interval_end, 1.0 / total, 0x1p-52);
+  EXPECT_LT(draw.interval_end, 1.0 - 0x1p-36);
+}
+
+TEST(SamplingTest, FloatAndDoubleLogitsOfTheSameValuesDrawTheSame) {
+  const std::vector<float> narrow = {0.5F, -1.25F, 3.0F, 2.0F};
+  const std::vector<double> wide(narrow.begin(), narrow.end());
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SplitMix64 a(seed);
+    SplitMix64 b(seed);
+    const SamplingConfig config{.greedy = false, .temperature = 1.3, .top_k = 3};
+    const Draw from_float = must(sample(std::span<const float>(narrow), config, a));
+    const Draw from_double = must(sample(std::span<const double>(wide), config, b));
+    EXPECT_EQ(from_float.token, from_double.token);
+    EXPECT_EQ(from_float.interval_start, from_double.interval_start);
+    EXPECT_EQ(from_float.interval_end, from_double.interval_end);
+  }
+}
+
+TEST(SamplingTest, InvalidSettingsAreNamedAndLeaveTheRng) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<std::pair<const char*, SamplingConfig>> cases = {
+      {"temperature", {.greedy = false, .temperature = 0.0}},
+      {"temperature", {.greedy = false, .temperature = -1.0}},
+      {"temperature", {.greedy = false, .temperature = nan}},
+      {"temperature", {.greedy = false, .temperature = infinity}},
+      {"top_p", {.greedy = false, .top_p = 0.0}},
+      {"top_p", {.greedy = false, .top_p = 1.5}},
+      {"top_p", {.greedy = false, .top_p = nan}},
+      {"min_p", {.greedy = false, .min_p = -0.1}},
+      {"min_p", {.greedy = false, .min_p = 1.0}},
+      {"min_p", {.greedy = false, .min_p = nan}},
+      {"repetition_penalty", {.greedy = false, .repetition_penalty = 0.0}},
+      {"repetition_penalty", {.greedy = false, .repetition_penalty = nan}},
+      {"repetition_penalty", {.greedy = true, .repetition_penalty = -2.0}},
+  };
+  for (const auto& [field, config] : cases) {
+    SCOPED_TRACE(field);
+    SplitMix64 rng(3);
+    const auto context = expect_error<FieldContext>(
+        sample(std::span<const double>(halves), config, rng), ErrorCode::invalid_sampling);
+    EXPECT_EQ(context.field, field);
+    EXPECT_EQ(rng.state(), 3U);
+    EXPECT_FALSE(validate(config));
+  }
+  EXPECT_TRUE(testing::succeeded(validate(SamplingConfig{})));
+}
+
+TEST(SamplingTest, NoLogitsOrNonFiniteOnesLeaveTheRng) {
+  for (const bool greedy : {true, false}) {
+    SplitMix64 rng(3);
+    expect_error<NoContext>(sample(std::span<const double>{}, {.greedy = greedy}, rng),
+                            ErrorCode::empty_prompt);
+    std::vector<double> logits = halves;
+    logits[2] = std::numeric_limits<double>::infinity();
+    const auto context = expect_error<ValueContext>(
+        sample(std::span<const double>(logits), {.greedy = greedy}, rng),
+        ErrorCode::non_finite_value);
+    EXPECT_EQ(context.tensor, "logits");
+    EXPECT_EQ(context.index, 2U);
+    EXPECT_EQ(rng.state(), 3U);
+  }
+}
+
+TEST(TopTokensTest, AreRankedWithTheirLogProbabilities) {
+  const auto top = must(top_tokens(std::span<const double>(halves), 3));
+  ASSERT_EQ(top.size(), 3U);
+  const std::vector<std::uint32_t> tokens = {2, 0, 1};
+  const std::vector<double> probabilities = {0.5, 0.25, 0.125};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(top[i].token, tokens[i]);
+    EXPECT_EQ(top[i].logit, halves[tokens[i]]);
+    EXPECT_NEAR(top[i].logprob, std::log(probabilities[i]), exact);
+  }
+}
+
+TEST(TopTokensTest, MoreThanThereAreGivesAll) {
+  EXPECT_EQ(must(top_tokens(std::span<const double>(halves), 99)).size(), 4U);
+  EXPECT_TRUE(must(top_tokens(std::span<const double>(halves), 0)).empty());
+}
+
+TEST(TopTokensTest, NeedsFiniteLogits) {
+  expect_error<NoContext>(top_tokens(std::span<const float>{}, 1), ErrorCode::empty_prompt);
+  const std::vector<float> logits = {0, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_EQ(expect_error<ValueContext>(top_tokens(std::span<const float>(logits), 1),
+                                       ErrorCode::non_finite_value)
+                .index,
+            1U);
+}
+
+}  // namespace
+}  // namespace kvlens
