@@ -24,6 +24,14 @@ struct Chunk {
 // Chunk `index` of the block at `block`.
 void read_chunk(DType dtype, const std::byte* block, std::size_t index, Chunk& chunk) noexcept;
 
+constexpr std::size_t block_bytes(DType dtype) noexcept {
+  constexpr std::size_t bytes_of[] = {
+#define KVLENS_BLOCK_BYTES(name, values, bytes) bytes,
+      KVLENS_DTYPES(KVLENS_BLOCK_BYTES)
+#undef KVLENS_BLOCK_BYTES
+  };
+  return bytes_of[static_cast<std::size_t>(dtype)];
+}
 // Values that share a scale: 16 or 32.
 constexpr std::size_t scale_span(DType dtype) noexcept {
   return dtype == DType::q2_k || dtype == DType::q3_k || dtype == DType::q6_k ? 16 : 32;

@@ -8,17 +8,20 @@ namespace kvlens::ops {
 
 inline constexpr std::size_t int8_block_values = 32;
 
-struct alignas(16) Int8Block {
-  std::int8_t value[int8_block_values];       // -127..127
+// Three cache lines; a kernel touches one or two of them.
+struct alignas(64) Int8Block {
   std::uint8_t magnitude[int8_block_values];  // |value|
   std::uint8_t sign[int8_block_values];       // 0xff where value < 0
-  std::int16_t wide[int8_block_values];       // value
-  std::int32_t half_count[2];                 // sum of values 0..15, of 16..31
-  std::int32_t count;                         // of both
-  std::int32_t negative_count;                // sum of magnitudes of the negative values
+
+  std::int8_t value[int8_block_values];  // -127..127
   float scale;
-  float half_sum[2];  // scale * half_count
-  float sum;          // scale * count
+  float sum;                    // scale * count
+  float half_sum[2];            // scale * half_count
+  std::int32_t count;           // sum of the values
+  std::int32_t half_count[2];   // of values 0..15, of 16..31
+  std::int32_t negative_count;  // sum of the magnitudes of negative values
+
+  std::int16_t wide[int8_block_values];  // value
 };
 
 // scale = max|x| / 127; value = x * (127 / max|x|), to the nearest integer, ties to even.

@@ -1,11 +1,33 @@
 #include "ops/linear.h"
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "ops/linear_kernels.h"
+#include "ops/packing.h"
 
 namespace kvlens::ops {
+namespace {
+
+#if defined(__wasm_relaxed_simd__)
+constexpr auto linear_int8_packed = linear_int8_quad;
+#else
+constexpr auto linear_int8_packed = linear_int8_pair;
+#endif
+
+// Whole packed groups by the kernels, the rows around them by the reference.
+void linear_int8(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
+                 const Int8Product& product) noexcept {
+  const std::size_t packed_end = matrix.layout == Layout::packed ? whole_groups(matrix.rows) : 0;
+  const std::size_t first = std::min(row_end, whole_groups(row_begin + packed_rows - 1));
+  const std::size_t last = std::max(first, whole_groups(std::min(row_end, packed_end)));
+  linear_int8_reference(matrix, row_begin, first, product);
+  linear_int8_packed(matrix, first, last, product);
+  linear_int8_reference(matrix, last, row_end, product);
+}
+
+}  // namespace
 
 template <class T>
 Result<LinearInput<T>> LinearInput<T>::create(std::size_t max_rows, std::size_t max_cols) {
@@ -51,9 +73,8 @@ std::uint64_t linear(const MatrixView& matrix, const LinearInput<T>& input, std:
   } else if constexpr (std::is_same_v<T, double>) {
     linear_dequantised(matrix, row_begin, row_end, product);
   } else {
-    linear_int8_reference(
-        matrix, row_begin, row_end,
-        {input.blocks(), input.cols() / int8_block_values, input.n_rows(), y, matrix.rows});
+    linear_int8(matrix, row_begin, row_end,
+                {input.blocks(), input.cols() / int8_block_values, input.n_rows(), y, matrix.rows});
   }
   return std::uint64_t{input.n_rows()} * (row_end - row_begin) * matrix.cols;
 }

@@ -19,6 +19,7 @@
 namespace kvlens::ops {
 
 inline constexpr std::size_t packed_rows = 4;
+constexpr std::size_t whole_groups(std::size_t rows) noexcept { return rows - rows % packed_rows; }
 
 // Row `row` as floats, [cols]. Exact: the float32 values the format stands for; f64 storage to a
 // float row rounds once.

@@ -1,0 +1,110 @@
+// Dots of four rows' interleaved bytes with the input's, on two kinds of machine.
+//
+// A vector of weights holds four consecutive quants of each of four rows; lane i of a finished sum
+// is row i's dot. Weights are either signed bytes or unsigned quants below 64; inputs are
+// -127..127. The sums are exact, so their order is free and both targets agree to the bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/int8_block.h"
+#include "ops/vector.h"
+
+#if defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#endif
+
+namespace kvlens::ops {
+
+inline i16x8 widen_low(i8x16 v) noexcept {
+#if defined(__wasm_simd128__)
+  return std::bit_cast<i16x8>(wasm_i16x8_extend_low_i8x16(std::bit_cast<v128_t>(v)));
+#else
+  return std::bit_cast<i16x8>(__builtin_shufflevector(i8x16{}, v, 0, 16, 0, 17, 0, 18, 0, 19, 0, 20,
+                                                      0, 21, 0, 22, 0, 23)) >>
+         8;
+#endif
+}
+inline i16x8 widen_high(i8x16 v) noexcept {
+#if defined(__wasm_simd128__)
+  return std::bit_cast<i16x8>(wasm_i16x8_extend_high_i8x16(std::bit_cast<v128_t>(v)));
+#else
+  return std::bit_cast<i16x8>(__builtin_shufflevector(i8x16{}, v, 0, 24, 0, 25, 0, 26, 0, 27, 0, 28,
+                                                      0, 29, 0, 30, 0, 31)) >>
+         8;
+#endif
+}
+// Sums of adjacent products, each of which fits 16 bits.
+inline i32x4 pair_dot(i16x8 a, i16x8 b) noexcept {
+#if defined(__wasm_simd128__)
+  return std::bit_cast<i32x4>(
+      wasm_i32x4_dot_i16x8(std::bit_cast<v128_t>(a), std::bit_cast<v128_t>(b)));
+#else
+  const i32x4 products = std::bit_cast<i32x4>(a * b);
+  return ((products << 16) >> 16) + (products >> 16);
+#endif
+}
+// Lane i is the sum of pairs 2i and 2i + 1.
+inline i32x4 add_pairs(i32x4 low, i32x4 high) noexcept {
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6) +
+         __builtin_shufflevector(low, high, 1, 3, 5, 7);
+}
+
+// Any SIMD machine: products of 16-bit values.
+struct PairDot {
+  struct Sum {
+    i32x4 low;  // pairs of rows 0 and 1
+    i32x4 high;
+    i32x4 start;
+  };
+  static Sum start_signed(std::int32_t) noexcept { return start_unsigned(0); }
+  static Sum start_unsigned(std::int32_t start) noexcept {
+    return {i32x4{}, i32x4{}, splat(start)};
+  }
+  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
+    const auto four = load_as<std::int64_t>(x.wide + 4 * v);
+    using i64x2 = std::int64_t __attribute__((vector_size(16)));
+    const i16x8 input = std::bit_cast<i16x8>(i64x2{four, four});
+    sum.low += pair_dot(widen_low(weights), input);
+    sum.high += pair_dot(widen_high(weights), input);
+  }
+  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
+    add_signed(sum, weights, x, v);
+  }
+  static i32x4 finish(const Sum& sum) noexcept { return add_pairs(sum.low, sum.high) + sum.start; }
+};
+
+// Adds to each lane of `sum` the dot of four signed bytes with four of 0..127. Relaxed SIMD leaves
+// open what happens to second operands above 127, and nothing else.
+inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
+#if defined(__wasm_relaxed_simd__)
+  return std::bit_cast<i32x4>(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(
+      std::bit_cast<v128_t>(bytes), std::bit_cast<v128_t>(seven_bits), std::bit_cast<v128_t>(sum)));
+#else
+  return sum + add_pairs(pair_dot(widen_low(bytes), widen_low(seven_bits)),
+                         pair_dot(widen_high(bytes), widen_high(seven_bits)));
+#endif
+}
+
+// Machines with a dot of four bytes.
+struct QuadDot {
+  using Sum = i32x4;
+  static i8x16 four(const void* bytes) noexcept {
+    return std::bit_cast<i8x16>(splat(load_as<std::int32_t>(bytes)));
+  }
+  // Signed weights take |x| as the 7-bit operand. For a negative x, w * x = (~w + 1) * |x|: flip
+  // the weight's bits, and add all the |x| of negative x once, whatever the weights.
+  static Sum start_signed(std::int32_t negative_count) noexcept { return splat(negative_count); }
+  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
+    sum = quad_dot(weights ^ four(x.sign + 4 * v), four(x.magnitude + 4 * v), sum);
+  }
+  // Unsigned quants are the 7-bit operand themselves.
+  static Sum start_unsigned(std::int32_t start) noexcept { return splat(start); }
+  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
+    sum = quad_dot(four(x.value + 4 * v), weights, sum);
+  }
+  static i32x4 finish(const Sum& sum) noexcept { return sum; }
+};
+
+}  // namespace kvlens::ops
