@@ -157,15 +157,21 @@ Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, Spl
       config.top_k == 0 ? candidates.size() : std::min(config.top_k, candidates.size());
   const std::span<Candidate> all = candidates.span();
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n_ranked), ranks_before);
-  const std::span<const Candidate> ranked = all.first(n_ranked);
-
+  const std::span<Candidate> ranked = all.first(n_ranked);
+  const double largest = ranked[0].logit;
   KVLENS_TRY(auto weights, Buffer<double>::uninitialised(n_ranked));
-  weights[0] = 1.0;
-  for (std::size_t index = 1; index < n_ranked; ++index) {
-    weights[index] = ops::exponential((ranked[index].logit - ranked[0].logit) / config.temperature);
-  }
-  const std::size_t kept = nucleus(weights.span(), total_of(weights.span()), config);
-  return draw_at(rng.unit(), ranked.first(kept), weights.span().first(kept));
+  const auto weigh = [&](std::size_t n) {
+    for (std::size_t index = 0; index < n; ++index) {
+      const double logit = ranked[index].logit;
+      weights[index] =
+          logit == largest ? 1.0 : ops::exponential((logit - largest) / config.temperature);
+    }
+    return std::span<const double>(weights.span().first(n));
+  };
+  const std::span<const double> by_rank = weigh(n_ranked);
+  const std::size_t kept = nucleus(by_rank, total_of(by_rank), config);
+  std::ranges::sort(ranked.first(kept), {}, &Candidate::token);
+  return draw_at(rng.unit(), ranked.first(kept), weigh(kept));
 }
 
 template <class T>

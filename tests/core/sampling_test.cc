@@ -67,16 +67,14 @@ TEST(SamplingTest, GreedyBreaksTiesByTheLowerId) {
   EXPECT_EQ(must(sample(std::span<const float>(logits), {}, rng)).token, 1U);
 }
 
-TEST(SamplingTest, IntervalsFollowTheRankingAndTiesTheId) {
-  // Ranked 2, 0, 1, 3 with probabilities 1/2, 1/4, 1/8, 1/8.
+TEST(SamplingTest, CandidatesShareTheIntervalInOrderOfId) {
   const SamplingConfig config{.greedy = false};
-  const std::vector<std::uint32_t> tokens = {2, 0, 1, 3};
-  const std::vector<double> bounds = {0.0, 0.5, 0.75, 0.875, 1.0};
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const Draw draw = draw_in(bounds[i] + 0.001, bounds[i + 1] - 0.001, config);
-    EXPECT_EQ(draw.token, tokens[i]);
-    EXPECT_NEAR(draw.interval_start, bounds[i], exact);
-    EXPECT_NEAR(draw.interval_end, bounds[i + 1], exact);
+  const std::vector<double> bounds = {0.0, 0.25, 0.375, 0.875, 1.0};
+  for (std::uint32_t token = 0; token < 4; ++token) {
+    const Draw draw = draw_in(bounds[token] + 0.001, bounds[token + 1] - 0.001, config);
+    EXPECT_EQ(draw.token, token);
+    EXPECT_NEAR(draw.interval_start, bounds[token], exact);
+    EXPECT_NEAR(draw.interval_end, bounds[token + 1], exact);
     EXPECT_EQ(draw.probability, draw.interval_end - draw.interval_start);
     EXPECT_LE(draw.interval_start, *draw.unit_draw);
     EXPECT_LT(*draw.unit_draw, draw.interval_end);
@@ -107,25 +105,29 @@ TEST(SamplingTest, ASingleCandidateTakesADrawToo) {
 TEST(SamplingTest, TemperatureOfTwoTakesTheSquareRootOfTheWeights) {
   // Weights 1, 1/sqrt(2), 1/2, 1/2.
   const double total = 2.0 + std::numbers::sqrt2 / 2;
-  const Draw draw = draw_in(0.0, 0.3, {.greedy = false, .temperature = 2.0});
-  EXPECT_EQ(draw.token, 2U);
-  EXPECT_NEAR(draw.interval_end, 1.0 / total, exact);
+  const Draw draw = draw_in(0.0, 0.2, {.greedy = false, .temperature = 2.0});
+  EXPECT_EQ(draw.token, 0U);
+  EXPECT_NEAR(draw.interval_end, std::numbers::sqrt2 / 2 / total, exact);
 }
 
-TEST(SamplingTest, TopKKeepsTheLargestAndShareTheWholeInterval) {
+TEST(SamplingTest, TheLargestOfTopKShareTheWholeInterval) {
   const SamplingConfig config{.greedy = false, .top_k = 2};
-  const Draw first = draw_in(0.0, 0.6, config);
-  EXPECT_EQ(first.token, 2U);
-  EXPECT_NEAR(first.interval_end, 2.0 / 3, exact);
-  const Draw second = draw_in(0.7, 1.0, config);
-  EXPECT_EQ(second.token, 0U);
+  const Draw first = draw_in(0.0, 0.3, config);
+  EXPECT_EQ(first.token, 0U);
+  EXPECT_NEAR(first.interval_end, 1.0 / 3, exact);
+  const Draw second = draw_in(0.4, 1.0, config);
+  EXPECT_EQ(second.token, 2U);
+  EXPECT_NEAR(second.interval_start, 1.0 / 3, exact);
   EXPECT_EQ(second.interval_end, 1.0);
   EXPECT_EQ(second.candidates, 2U);
 }
 
 TEST(SamplingTest, TopKAtATieKeepsTheLowerId) {
-  const Draw draw = draw_in(0.9, 1.0, {.greedy = false, .top_k = 3});
+  // Weights of ids 0, 1, 2 are 1/2, 1/4, 1; id 3 equals id 1 and is cut.
+  const Draw draw = draw_in(0.3, 0.4, {.greedy = false, .top_k = 3});
   EXPECT_EQ(draw.token, 1U);
+  EXPECT_NEAR(draw.interval_start, 2.0 / 7, exact);
+  EXPECT_NEAR(draw.interval_end, 3.0 / 7, exact);
   EXPECT_EQ(draw.candidates, 3U);
 }
 
@@ -139,8 +141,8 @@ TEST(SamplingTest, TopPKeepsTheSmallestPrefixThatReachesIt) {
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.8}).candidates, 3U);
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 0.9}).candidates, 4U);
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .top_p = 1e-9}).candidates, 1U);
-  // What is kept shares the whole interval: 2/3 and 1/3.
-  EXPECT_NEAR(draw_in(0.9, 1, {.greedy = false, .top_p = 0.6}).interval_start, 2.0 / 3, exact);
+  // What is kept, ids 0 and 2, shares the whole interval: 1/3 and 2/3.
+  EXPECT_NEAR(draw_in(0.9, 1, {.greedy = false, .top_p = 0.6}).interval_start, 1.0 / 3, exact);
 }
 
 TEST(SamplingTest, TopPExactlyReachedStopsThere) {
@@ -163,11 +165,13 @@ TEST(SamplingTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) 
   EXPECT_EQ(must(sample(std::span<const double>(logits), {.repetition_penalty = 2.0}, rng, recent))
                 .token,
             1U);
-  // Ranked 1 (3), 0 (2), 3 (-1.5), 2 (-2): the negative one went down.
-  const Draw last = draw_in(0.995, 1.0, {.greedy = false, .repetition_penalty = 2.0}, logits, recent);
-  const double total = 1 + std::exp(-1.0) + std::exp(-4.5) + std::exp(-5.0);
-  EXPECT_EQ(last.token, 2U);
-  EXPECT_NEAR(last.probability, std::exp(-5.0) / total, exact);
+  // 2, 3, -2, -1.5: the negative one went down.
+  const double total = std::exp(-1.0) + 1 + std::exp(-5.0) + std::exp(-4.5);
+  const double before = (std::exp(-1.0) + 1) / total;
+  const Draw third = draw_in(before + 0.001, before + 0.004,
+                             {.greedy = false, .repetition_penalty = 2.0}, logits, recent);
+  EXPECT_EQ(third.token, 2U);
+  EXPECT_NEAR(third.probability, std::exp(-5.0) / total, exact);
 }
 
 TEST(SamplingTest, RepetitionPenaltyOfOneOrUnseenIdsChangeNothing) {

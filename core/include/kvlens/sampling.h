@@ -34,11 +34,11 @@ struct Draw {
 // Errors: invalid_sampling (the field). Same bits on every platform.
 [[nodiscard]] Result<void> validate(const SamplingConfig& config);
 
-// Candidates are ordered by logit, larger first, ties by id; weights are exp((l - l_max) /
-// temperature), the first exactly 1, with compensated sums. One draw of `rng` a stochastic choice,
-// none for greedy. `recent` are the ids that the repetition penalty applies to. Errors:
-// invalid_sampling, empty_prompt (no logits), non_finite_value, out_of_memory; `rng` is then as it
-// was.
+// Candidates are cut by rank (logit, larger first, ties by id); those kept share [0, 1) in order of
+// id. Weights are exp((l - l_max) / temperature), the largest exactly 1, with compensated sums. One
+// draw of `rng` a stochastic choice, none for greedy. `recent` are the ids that the repetition
+// penalty applies to. Errors: invalid_sampling, empty_prompt (no logits), non_finite_value,
+// out_of_memory; `rng` is then as it was.
 template <class T>
 [[nodiscard]] Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config,
                                   SplitMix64& rng, std::span<const std::uint32_t> recent = {});
