@@ -170,7 +170,7 @@ function parseHeader(reader: HeaderReader): GgufFile {
   reader.version = reader.u32();
   if (reader.version < 1 || reader.version > 3) {
     // A big-endian file shows its version in the wrong bytes.
-    const found = reader.version & 0xffff ? reader.version : 'big-endian';
+    const found = [1, 2, 3].includes(reader.version >>> 24) ? 'big-endian' : reader.version;
     throw unsupported(file, 'GGUF version', found, '1, 2 and 3, little-endian');
   }
   const smallestTensor = reader.version === 1 ? 24 : 32;

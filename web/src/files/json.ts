@@ -42,22 +42,20 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-// Strings, and the four signs that open and close; in text that JSON.parse has accepted nothing else
-// matters.
-const marks = /"(?:[^"\\]|\\.)*"|[{}[\]]/gs;
-
 /** The first key that stands twice in one object of `text`, which must be valid JSON. */
 function repeatedKey(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = []; // the keys of each open object, undefined for arrays
-  for (const match of text.matchAll(marks)) {
-    const [mark] = match;
-    if (mark === '{') open.push(new Set());
-    else if (mark === '[') open.push(undefined);
-    else if (mark === '}' || mark === ']') open.pop();
-    else {
+  for (let at = 0; at < text.length; ++at) {
+    const char = text.charAt(at);
+    if (char === '{') open.push(new Set());
+    else if (char === '[') open.push(undefined);
+    else if (char === '}' || char === ']') open.pop();
+    else if (char === '"') {
+      const begin = at;
+      at = endOfString(text, begin);
       const keys = open.at(-1);
-      if (keys === undefined || !isKey(text, match.index + mark.length)) continue;
-      const key = JSON.parse(mark) as string;
+      if (keys === undefined || !isKey(text, at + 1)) continue;
+      const key = JSON.parse(text.slice(begin, at + 1)) as string;
       if (keys.has(key)) return key;
       keys.add(key);
     }
@@ -65,10 +63,17 @@ function repeatedKey(text: string): string | undefined {
   return undefined;
 }
 
-/** Whether the string that ends at `end` is followed by a colon. */
-function isKey(text: string, end: number): boolean {
-  while (/\s/.test(text.charAt(end))) ++end;
-  return text.charAt(end) === ':';
+/** Where the closing quote is of the string that opens at `begin`. */
+function endOfString(text: string, begin: number): number {
+  let at = begin + 1;
+  while (text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
+  return at;
+}
+
+/** Whether a colon follows from `at` on. */
+function isKey(text: string, at: number): boolean {
+  while (text.charAt(at) <= ' ' && at < text.length) ++at;
+  return text.charAt(at) === ':';
 }
 
 /** Typed, checked access to an object's fields. Errors of every method: invalid_file. */
