@@ -245,6 +245,8 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   tokens(): Uint32Array<ArrayBuffer>;
   /** After the last row, `[vocabSize]`, a copy. Errors: no_logits. */
   logits(): FloatArray<C>;
+  /** One of them. Errors: no_logits, token_out_of_range. */
+  logit(token: number): number;
   readonly hasLogits: boolean;
   /** The call that gave the logits; none after binding, `reset` and `truncate`. */
   readonly lastStep: StepInfo | undefined;

@@ -215,6 +215,19 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     return copyOf(this.#call((raw) => raw.logitsView())) as FloatArray<C>;
   }
 
+  logit(token: number): number {
+    check.count('token', token);
+    this.#checkLogits();
+    const view = this.#call((raw) => raw.logitsView());
+    const value = view[token];
+    if (value !== undefined) return value;
+    throw new KvLensError(
+      'token_out_of_range',
+      { position: 0, id: token, vocabSize: view.length },
+      `token ${token} is outside the vocabulary of ${view.length}`,
+    );
+  }
+
   schedule(): Schedule {
     const work = this.work();
     if (this.#prefixLengths === undefined || this.#prefixLengths.length === 0) {

@@ -1,0 +1,224 @@
+/**
+ * A session in the worker: one call at a time, forward calls in chunks, and a way back.
+ *
+ * The core undoes a call that fails. A generation is many calls, and may drop rows that the cache held
+ * before; `snapshot` and `restore` undo that too. The rows that come back are computed again, which by the
+ * first promise gives the same bytes; the counters leave out what was undone and what undoing it took.
+ */
+import type { EngineReplayOptions, SessionState } from '../engine-api.js';
+import type { Core, Session } from '../core-api.js';
+import { zeroWork, addWork, workArray, workFrom } from '../core/work.js';
+import { KvLensError } from '../errors.js';
+import type {
+  CaptureOptions,
+  ComputeType,
+  Contrast,
+  Evidence,
+  Replay,
+  Step,
+  StepInfo,
+  Verification,
+  Work,
+} from '../types.js';
+import { breathe } from './breathe.js';
+
+/** What a call may be given beside its arguments. */
+export interface Running {
+  readonly signal: AbortSignal;
+  readonly onRows?: (done: number, total: number) => void;
+}
+
+/** What undoing needs. */
+export interface Snapshot {
+  readonly tokens: Uint32Array;
+  readonly hasLogits: boolean;
+  readonly work: Work;
+  readonly lastStep: StepInfo | undefined;
+  readonly evidence: Evidence | undefined;
+  readonly prefixLengths: readonly number[] | undefined;
+}
+
+export function aborted(signal: AbortSignal): KvLensError<'aborted'> {
+  return new KvLensError('aborted', {}, 'the call was aborted; the session is as it was before', signal.reason);
+}
+
+export class WorkerSession {
+  readonly session: Session;
+  readonly #core: Core;
+  #busy = false;
+  #lastStep: StepInfo | undefined;
+  #evidence: Evidence | undefined;
+  /** Of the calls so far; undefined once they are not one prefill and decodes. */
+  #prefixLengths: number[] | undefined = [];
+  /** Counters of the core are right up to this, which undone calls leave behind. */
+  #correction: Float64Array = workArray(zeroWork());
+
+  constructor(core: Core, session: Session) {
+    this.#core = core;
+    this.session = session;
+    if (session.kvLen !== 0) this.#prefixLengths = undefined;
+  }
+
+  /** Runs `call` unless another is running. Errors: call_in_progress. */
+  async alone<T>(call: () => T | Promise<T>): Promise<T> {
+    if (this.#busy) throw new KvLensError('call_in_progress', {}, 'another call of this session is running');
+    this.#busy = true;
+    try {
+      return await call();
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async forward(phase: 'prefill' | 'extend', tokens: Uint32Array, options: CaptureOptions, running: Running): Promise<Step> {
+    const { session } = this;
+    const { signal, onRows } = running;
+    if (signal.aborted) throw aborted(signal);
+    session.begin(phase, tokens, options);
+    try {
+      for (;;) {
+        const left = session.advance();
+        onRows?.(tokens.length - left, tokens.length);
+        await breathe();
+        if (signal.aborted) throw aborted(signal);
+        if (left === 0) return this.#done(session.finish());
+      }
+    } catch (error) {
+      if (!session.disposed && session.callInProgress) session.abandon();
+      throw error;
+    }
+  }
+
+  decode(token: number, options: CaptureOptions): Step {
+    return this.#done(this.session.decode(token, options));
+  }
+
+  replay(options: EngineReplayOptions): Replay {
+    return this.session.replay(options);
+  }
+
+  verify(): Verification {
+    return { ...this.session.verify(), cached: this.#lastStep };
+  }
+
+  /** Each prefix replayed for real, with time for an abort between them. */
+  async contrast(signal: AbortSignal): Promise<Contrast> {
+    const { session } = this;
+    const prefixLengths = this.#prefixLengths;
+    if (prefixLengths === undefined || prefixLengths.length === 0) return session.contrast();
+    const tokens = session.tokens();
+    let work = zeroWork();
+    for (const length of prefixLengths) {
+      if (signal.aborted) throw aborted(signal);
+      work = addWork(work, session.replay({ tokens: tokens.subarray(0, length) }).work);
+      await breathe();
+    }
+    return this.#core.contrast(session.model.config, { prefixLengths, work: this.work() }, { prefixLengths, work });
+  }
+
+  truncate(len: number): void {
+    this.session.truncate(len);
+    this.#lastStep = undefined;
+    this.#evidence = undefined;
+    this.#prefixLengths = undefined;
+  }
+
+  reset(): void {
+    this.session.reset();
+    this.#correction.fill(0);
+    this.#lastStep = undefined;
+    this.#evidence = undefined;
+    this.#prefixLengths = [];
+  }
+
+  /** Drops all rows and goes on counting. */
+  clear(): void {
+    const work = this.work();
+    this.reset();
+    this.#correct(work);
+    this.#prefixLengths = undefined;
+  }
+
+  work(): Work {
+    const counted = workArray(this.session.work());
+    return workFrom(counted.map((value, i) => value + this.#correction[i]!));
+  }
+
+  get lastStep(): StepInfo | undefined {
+    return this.#lastStep;
+  }
+
+  get evidence(): Evidence | undefined {
+    return this.#evidence;
+  }
+
+  state(): SessionState {
+    const { session } = this;
+    return {
+      kvLen: session.kvLen,
+      capacity: session.capacity,
+      tokens: session.tokens(),
+      work: this.work(),
+      hasLogits: session.hasLogits,
+      lastStep: this.#lastStep,
+      callInProgress: this.#busy,
+    };
+  }
+
+  snapshot(): Snapshot {
+    return {
+      tokens: this.session.tokens(),
+      hasLogits: this.session.hasLogits,
+      work: this.work(),
+      lastStep: this.#lastStep,
+      evidence: this.#evidence,
+      prefixLengths: this.#prefixLengths && [...this.#prefixLengths],
+    };
+  }
+
+  /** `untouched`: how many of the rows of then have been in the cache ever since. */
+  restore(snapshot: Snapshot, untouched: number): void {
+    const { session } = this;
+    const { tokens } = snapshot;
+    if (session.callInProgress) session.abandon();
+    // The last row gives the logits, so it is computed again when they are wanted.
+    const keep = snapshot.hasLogits ? Math.min(untouched, tokens.length - 1) : untouched;
+    if (sameIds(session.tokens(), tokens) && session.hasLogits === snapshot.hasLogits) {
+      // Nothing has been lost.
+    } else if (tokens.length === 0) {
+      session.reset();
+    } else if (keep <= 0) {
+      session.reset();
+      session.prefill(tokens);
+    } else {
+      session.truncate(keep);
+      if (keep < tokens.length) session.extend(tokens.subarray(keep));
+    }
+    if (!snapshot.hasLogits && session.hasLogits) session.truncate(tokens.length);
+    this.#correction.fill(0);
+    this.#correct(snapshot.work);
+    this.#lastStep = snapshot.lastStep;
+    this.#evidence = snapshot.evidence;
+    this.#prefixLengths = snapshot.prefixLengths && [...snapshot.prefixLengths];
+  }
+
+  /** From here on the counters say `work`, and more with every further call. */
+  #correct(work: Work): void {
+    const counted = workArray(this.session.work());
+    this.#correction = workArray(work).map((value, i) => value - counted[i]!);
+  }
+
+  #done<S extends Step<ComputeType>>(step: S): S {
+    const { logits, evidence, ...info } = step;
+    this.#lastStep = info;
+    this.#evidence = evidence ?? this.#evidence;
+    if (info.phase === 'extend') this.#prefixLengths = undefined;
+    else this.#prefixLengths?.push(info.kvLen);
+    return step;
+  }
+}
+
+
+function sameIds(a: Uint32Array, b: Uint32Array): boolean {
+  return a.length === b.length && a.every((id, i) => id === b[i]);
+}
