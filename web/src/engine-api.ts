@@ -230,7 +230,7 @@ export interface SessionState {
   readonly kvLen: number;
   readonly capacity: number;
   readonly tokens: Uint32Array<ArrayBuffer>;
-  /** Of all calls since binding or `reset`. */
+  /** Of all calls since binding or `reset`; what an abort undid is left out. */
   readonly work: Work;
   readonly hasLogits: boolean;
   readonly lastStep: StepInfo | undefined;
@@ -256,8 +256,8 @@ export interface EngineSession extends AsyncDisposable {
   attentionMaps(layers: readonly number[]): Promise<Tensor>;
   /** See `Session.verify`: the cache against a replay, run for real. */
   verify(): Promise<Verification>;
-  /** See `Session.contrast`: each prefix of the session replayed for real. */
-  contrast(): Promise<Contrast>;
+  /** See `Session.contrast`: each prefix of the session replayed for real; a signal is seen between them. */
+  contrast(options?: { readonly signal?: AbortSignal }): Promise<Contrast>;
 
   /** Keeps the first `len` rows. Errors: invalid_length, call_in_progress. */
   truncate(len: number): Promise<void>;
@@ -314,6 +314,10 @@ export interface EngineGenerateRequest extends SamplingOptions, CaptureOptions {
   readonly seed?: bigint | number;
   /** Likeliest candidates to report with each token; 0 by default. */
   readonly logprobs?: number;
+  /** Evidence to send with each token, of the row that its logits come from unless `rows` is `all`. */
+  readonly rows?: 'all' | 'last';
+  /** Called after each chunk of the prompt that is prefilled. */
+  readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
   /**
    * Seen between chunks and tokens. The stream then ends, its result says `aborted`, and the session is as
    * it was before the call. Leaving the loop early is an abort too.

@@ -1,0 +1,46 @@
+/** A checkpoint's weights into the module's memory, piece by piece: each byte is copied once. */
+import type { Core, Model } from '../core-api.js';
+import type { LoadProgress } from '../engine-api.js';
+import { KvLensError } from '../errors.js';
+import type { Checkpoint } from '../files/checkpoint.js';
+import { streamTensors } from '../files/stream-tensors.js';
+import { breathe } from './breathe.js';
+
+/** What wasm32 can address. */
+const ADDRESSABLE = 2 ** 32;
+/** Kept for the module itself, its stack, and the buffers of calls. */
+const RESERVED = 64 * 2 ** 20;
+
+/** Errors: model_too_large, out_of_memory, aborted, and those of the files and parameters; nothing stays then. */
+export async function loadWeights(
+  core: Core,
+  checkpoint: Checkpoint,
+  signal: AbortSignal,
+  onProgress: (progress: LoadProgress) => void,
+): Promise<Model> {
+  const available = ADDRESSABLE - RESERVED - core.memory().liveBytes;
+  if (checkpoint.totalBytes > available) {
+    throw new KvLensError(
+      'model_too_large',
+      { value: checkpoint.totalBytes, limit: available },
+      `the model needs ${checkpoint.totalBytes} bytes for its weights, the module can still hold ${available}`,
+    );
+  }
+  const builder = core.modelBuilder(checkpoint.config);
+  try {
+    let done = 0;
+    for await (const { tensor, offset, bytes } of streamTensors(checkpoint, { signal })) {
+      if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
+      builder.write(tensor.name, offset, bytes);
+      if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);
+      done += bytes.byteLength;
+      onProgress({ stage: 'load', bytes: done, total: checkpoint.totalBytes });
+      // Blobs and buffers come without a pause, in which an abort could arrive.
+      if (bytes.byteLength > 0) await breathe();
+      if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
+    }
+    return builder.finish();
+  } finally {
+    builder.dispose();
+  }
+}

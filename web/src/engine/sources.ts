@@ -1,0 +1,137 @@
+/**
+ * From what a caller gives to what the worker can open: addresses are made absolute where the caller is,
+ * paths of Node become blobs over the file, which are read where they are needed.
+ */
+import type { FileSource, ModelSource } from '../engine-api.js';
+import { KvLensError } from '../errors.js';
+import { openHttp } from '../files/http-source.js';
+import type { CheckpointInput, FileData } from '../files/open-checkpoint.js';
+import { blobSource } from '../files/source.js';
+
+/** An address, absolute; for `file:` and paths see `openSource`. */
+interface Address {
+  readonly url: string;
+}
+
+type Portable = Address | Blob | ArrayBuffer | Uint8Array;
+
+/** A source that can be sent to the worker. */
+export type PortableSource =
+  | { readonly kind: 'one'; readonly file: Portable }
+  | { readonly kind: 'many'; readonly files: readonly (readonly [string, Portable])[] };
+
+/** Whether file names are paths here. */
+function isNode(): boolean {
+  return (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !== undefined;
+}
+
+function portable(file: FileSource): Portable {
+  if (typeof file !== 'string' && !(file instanceof URL)) return file;
+  const text = String(file);
+  if (/^[a-z][a-z0-9+.-]+:/i.test(text)) return { url: text };
+  return { url: isNode() ? text : new URL(text, globalThis.location?.href).href };
+}
+
+function isFileSource(source: ModelSource): source is FileSource {
+  return typeof source === 'string' || source instanceof URL || source instanceof Blob
+    || source instanceof ArrayBuffer || source instanceof Uint8Array;
+}
+
+/** Errors: invalid_argument. */
+export function portableSource(source: ModelSource): PortableSource {
+  if (isFileSource(source)) return { kind: 'one', file: portable(source) };
+  if (typeof source !== 'object' || source === null) {
+    const context = { field: 'source', value: String(source), allowed: 'addresses, files and buffers' };
+    throw new KvLensError('invalid_argument', context, `source is ${String(source)}; allowed: ${context.allowed}`);
+  }
+  const entries = Array.isArray(source)
+    ? (source as readonly File[]).map((file) => [file.name, file] as const)
+    : Object.entries(source as Readonly<Record<string, FileSource>>);
+  return { kind: 'many', files: entries.map(([name, file]) => [name, portable(file)] as const) };
+}
+
+/** In the worker: what `openCheckpoint` takes. Errors: missing_file, network_error, aborted. */
+export async function openSource(source: PortableSource, signal: AbortSignal): Promise<CheckpointInput> {
+  if (source.kind === 'one') {
+    const { file } = source;
+    if (!('url' in file)) return file;
+    const path = pathOf(file.url);
+    return path === undefined ? file.url : openPath(path);
+  }
+  const files: Record<string, FileData> = {};
+  for (const [name, file] of source.files) {
+    if (!('url' in file)) {
+      files[name] = file;
+      continue;
+    }
+    const path = pathOf(file.url);
+    const opened = path === undefined ? await openHttp(file.url, { signal }) : await openFile(path, name);
+    if (opened === undefined) throw new KvLensError('missing_file', { name: file.url }, `there is no file at ${file.url}`);
+    files[name] = opened;
+  }
+  return files;
+}
+
+/** undefined for an address that is fetched. */
+function pathOf(url: string): string | URL | undefined {
+  if (!isNode()) return undefined;
+  if (url.startsWith('file:')) return new URL(url);
+  return /^[a-z][a-z0-9+.-]+:/i.test(url) ? undefined : url;
+}
+
+// Names of Node's modules are kept from bundlers, which would look for them.
+const fsName = 'node:fs';
+const pathName = 'node:path';
+const urlName = 'node:url';
+
+interface Fs {
+  openAsBlob(path: string): Promise<Blob>;
+  readonly promises: {
+    stat(path: string): Promise<{ isDirectory(): boolean; isFile(): boolean }>;
+    readdir(path: string): Promise<string[]>;
+  };
+}
+
+/** A file with those beside it that belong to it, or all files of a folder. */
+async function openPath(path: string | URL): Promise<CheckpointInput> {
+  const { promises } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
+  const { basename, dirname, join } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ pathName)) as {
+    basename(path: string): string;
+    dirname(path: string): string;
+    join(...parts: string[]): string;
+  };
+  const { fileURLToPath } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ urlName)) as {
+    fileURLToPath(url: URL): string;
+  };
+  const file = path instanceof URL ? fileURLToPath(path) : path;
+  const isFolder = await promises.stat(file).then((found) => found.isDirectory(), () => false);
+  const folder = isFolder ? file : dirname(file);
+  const name = basename(file);
+  const split = /^(.*)-\d{5}-of-(\d{5})\.gguf$/.exec(name);
+  const belongs = (other: string): boolean => {
+    if (isFolder || other === name) return true;
+    if (split) return other.startsWith(`${split[1]}-`) && other.endsWith(`-of-${split[2]}.gguf`);
+    if (/\.safetensors(\.index\.json)?$/.test(name)) {
+      return /\.(json|jinja)$/.test(other) && !other.endsWith('.index.json')
+        || name.endsWith('.index.json') && other.endsWith('.safetensors');
+    }
+    return name.endsWith('.bin') && /^tok[^/]*\.bin$/i.test(other);
+  };
+  const names = (await promises.readdir(folder).catch(() => [])).filter(belongs);
+  const files: Record<string, FileData> = {};
+  for (const found of names) {
+    const at = join(folder, found);
+    if ((await promises.stat(at)).isFile()) files[found] = await openFile(at, found);
+  }
+  if (!isFolder && !(name in files)) throw new KvLensError('missing_file', { name: file }, `there is no file at ${file}`);
+  return files;
+}
+
+async function openFile(path: string | URL, name: string): Promise<FileData> {
+  const { openAsBlob } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
+  try {
+    return blobSource(await openAsBlob(path as string), name);
+  } catch (error) {
+    throw new KvLensError('missing_file', { name: String(path) }, `cannot open ${String(path)}`, error);
+  }
+}

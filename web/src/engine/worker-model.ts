@@ -1,0 +1,105 @@
+/** A model in the worker with what its checkpoint brought along. */
+import type { Core, Model } from '../core-api.js';
+import type { ChatMessage, EngineModelInfo, LoadProgress, TokenizerInfo } from '../engine-api.js';
+import { KvLensError } from '../errors.js';
+import { opfsStore } from '../files/blob-stores.js';
+import { DownloadCache } from '../files/download-cache.js';
+import { openCheckpoint } from '../files/open-checkpoint.js';
+import { ChatTemplate } from '../text/chat.js';
+import { createTokenizer, type Tokenizer } from '../text/tokenizer.js';
+import type { DType } from '../types.js';
+import { loadWeights } from './load.js';
+import { openSource, type PortableSource } from './sources.js';
+
+export class WorkerModel {
+  readonly model: Model;
+  readonly info: EngineModelInfo;
+  readonly tokenizer: Tokenizer | undefined;
+  readonly #chatTemplate: string | undefined;
+
+  constructor(
+    model: Model,
+    from: Pick<EngineModelInfo, 'name' | 'format' | 'architecture' | 'loadMilliseconds'>,
+    tokenizer?: Tokenizer,
+    chatTemplate?: string,
+  ) {
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.#chatTemplate = chatTemplate;
+    const counts = new Map<DType, number>();
+    let nParameters = 0;
+    for (const { dtype, shape } of model.parameters()) {
+      if (shape.length === 2) counts.set(dtype, (counts.get(dtype) ?? 0) + 1);
+      nParameters += shape.reduce((product, size) => product * size, 1);
+    }
+    this.info = {
+      ...from,
+      hash: model.hash,
+      parameterBytes: model.parameterBytes,
+      nParameters,
+      dtypes: [...counts].sort((a, b) => b[1] - a[1]),
+    };
+  }
+
+  /** Errors: those of files, tokenizers and parameters; nothing stays then. */
+  static async load(
+    core: Core,
+    source: PortableSource,
+    cache: boolean,
+    signal: AbortSignal,
+    onProgress: (progress: LoadProgress) => void,
+  ): Promise<WorkerModel> {
+    const start = performance.now();
+    onProgress({ stage: 'open', bytes: 0, total: 0 });
+    const checkpoint = await openCheckpoint(await openSource(source, signal), {
+      signal,
+      ...(cache && { cache: new DownloadCache(await opfsStore()) }),
+      onProgress: ({ stage, bytes, total }) => {
+        if (stage === 'download') onProgress({ stage: 'open', bytes, total });
+      },
+    });
+    const tokenizer = checkpoint.tokenizer && createTokenizer(checkpoint.tokenizer);
+    const model = await loadWeights(core, checkpoint, signal, onProgress);
+    const { format, architecture, totalBytes, chatTemplate } = checkpoint;
+    onProgress({ stage: 'ready', bytes: totalBytes, total: totalBytes });
+    const name = checkpoint.name ?? fileName(source) ?? architecture;
+    const loadMilliseconds = performance.now() - start;
+    return new WorkerModel(model, { name, format, architecture, loadMilliseconds }, tokenizer, chatTemplate);
+  }
+
+  get tokenizerInfo(): TokenizerInfo | undefined {
+    const { tokenizer } = this;
+    return tokenizer && {
+      vocabSize: tokenizer.vocabSize,
+      bosToken: tokenizer.bosId,
+      eosTokens: tokenizer.stopIds,
+      hasChatTemplate: this.#chatTemplate !== undefined,
+    };
+  }
+
+  /** Errors: no_tokenizer. */
+  needTokenizer(): Tokenizer {
+    if (this.tokenizer !== undefined) return this.tokenizer;
+    throw new KvLensError('no_tokenizer', {}, 'the model came without a tokenizer; give it tokens instead of text');
+  }
+
+  /** Errors: no_tokenizer, no_chat_template, chat_template_failed. */
+  applyChatTemplate(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
+    const tokenizer = this.needTokenizer();
+    const text = (id: number | undefined): string => (id === undefined ? '' : tokenizer.piece(id).text);
+    return new ChatTemplate(this.#chatTemplate).render(messages.map((message) => ({ ...message })), {
+      addGenerationPrompt,
+      bosToken: text(tokenizer.bosId),
+      eosToken: text(tokenizer.eosId),
+    });
+  }
+}
+
+function fileName(source: PortableSource): string | undefined {
+  const name = source.kind === 'many'
+    ? source.files.map(([each]) => each).find((each) => /\.(gguf|safetensors|bin)$/.test(each))
+    : 'url' in source.file
+      ? source.file.url
+      : source.file instanceof Blob ? (source.file as Partial<File>).name : undefined;
+  return name?.replace(/[?#].*$/, '').split(/[/\\]/).filter(Boolean).at(-1);
+}

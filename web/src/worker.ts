@@ -1,0 +1,54 @@
+/**
+ * `kvlens/worker`: the worker that `createEngine` starts. It does nothing but answer its page.
+ */
+import { expose, type Endpoint } from 'comlink';
+
+import { nodeEndpoint, type NodePort } from './engine/node-endpoint.js';
+import { toPlainError, type CallEvent, type Reply, type WorkerPort } from './engine/messages.js';
+import { Service, type Call } from './engine/service.js';
+
+const service = new Service();
+const running = new Map<number, AbortController>();
+let send: (callId: number, event: CallEvent) => unknown = () => {};
+
+const port: WorkerPort = {
+  listen(onEvent) {
+    send = onEvent;
+  },
+
+  async call(callId, method, args): Promise<Reply> {
+    const controller = new AbortController();
+    running.set(callId, controller);
+    // Events travel by a port of their own: the reply waits until the last of them has arrived.
+    let arrived: unknown;
+    const call: Call = {
+      signal: controller.signal,
+      emit: (event) => {
+        arrived = send(callId, event);
+      },
+    };
+    try {
+      const run = service[method as keyof Service] as (call: Call, ...args: unknown[]) => unknown;
+      return { ok: true, value: await run.call(service, call, ...args) };
+    } catch (error) {
+      return { ok: false, error: toPlainError(error) };
+    } finally {
+      running.delete(callId);
+      await arrived;
+    }
+  },
+
+  abort(callId, reason) {
+    running.get(callId)?.abort(reason);
+  },
+};
+
+async function endpoint(): Promise<Endpoint> {
+  if ('WorkerGlobalScope' in globalThis) return globalThis as unknown as Endpoint;
+  // Node. The names are kept from bundlers, which would look for them.
+  const threads = 'node:worker_threads';
+  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as { parentPort: NodePort };
+  return nodeEndpoint(parentPort);
+}
+
+expose(port, await endpoint());
