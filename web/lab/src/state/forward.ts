@@ -1,0 +1,225 @@
+// The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the trace
+// together with the hashes that show what happened to the rows that were there before.
+import { batch, signal } from '@preact/signals';
+import type { CallOptions, Draw } from 'kvlens';
+import { evidenceBytes } from '../figures/index.js';
+import { piecesOf } from './pieces.js';
+import {
+  attention,
+  capacityLeft,
+  clearProblem,
+  currentCall,
+  isLive,
+  live,
+  pending,
+  pinnedCall,
+  pinnedPosition,
+  promptText,
+  promptTokens,
+  rngState,
+  rows,
+  sampling,
+  seed,
+  trace,
+} from './store.js';
+import { lastCall, type Call, type How, type Row, type Token, type Trace } from './trace.js';
+import { run, type Progressing } from './work.js';
+
+/** Likeliest next tokens that are kept of each call. */
+const nCandidates = 12;
+/** Above this, a call copies its last attention row alone; a replay brings the others when looked at. */
+const evidenceLimit = 64 * 2 ** 20;
+
+/** Whether the session can be asked for a draw: truncating takes its logits away. */
+export const hasLogits = signal(false);
+
+function current(): { readonly live: NonNullable<typeof live.value>; readonly trace: Trace } {
+  if (!live.value || !trace.value || !isLive.value) throw new Error('no live session');
+  return { live: live.value, trace: trace.value };
+}
+
+const nothing = { nRows: 0, before: [], after: [] } as const;
+
+/** Hashes of all rows that are held, as the session's last call or fork left them. */
+function knownHashes(from: Trace): readonly string[] {
+  const fork = from.forks.at(-1);
+  return fork && fork.afterCalls === from.calls.length ? fork.check.after : (lastCall(from)?.hashes ?? []);
+}
+
+async function forward(
+  tokens: readonly number[],
+  how: How,
+  draw: Draw | null,
+  { signal, onProgress }: Progressing,
+): Promise<void> {
+  const before = current();
+  const { session, model } = before.live;
+  const held = before.trace.rows.length;
+  const { config, compute } = before.trace.model;
+  const options: CallOptions = {
+    capture: 'attention',
+    rows: evidenceBytes(config, held, tokens.length, compute) > evidenceLimit ? 'last' : 'all',
+    signal,
+    onProgress,
+  };
+  const first = tokens[0];
+  const { logits: _, evidence, ...step } =
+    held === 0 || first === undefined
+      ? await session.prefill(tokens, options)
+      : await session.decode(first, options);
+
+  const [after, hashes, top] = await Promise.all([
+    held === 0 ? [] : session.cache.contentHashes(held),
+    session.cache.contentHashes(),
+    session.topTokens(Math.min(nCandidates, config.vocabSize)),
+  ]);
+  const text = await piecesOf(model, [...tokens, ...top.map(({ token }) => token)]);
+  const call: Call = {
+    tokens,
+    how,
+    draw,
+    step,
+    candidates: top.map((ranked) => ({ ...ranked, text: text(ranked.token) })),
+    check: held === 0 ? nothing : { nRows: held, before: knownHashes(before.trace), after },
+    hashes,
+    verification: null,
+  };
+  const added = tokens.map((id): Row => ({ id, text: text(id), phase: step.phase, call: before.trace.calls.length }));
+  batch(() => {
+    trace.value = {
+      ...before.trace,
+      prompt: step.phase === 'prefill' && how === 'prompt' ? promptText.value : before.trace.prompt,
+      promptTokens: step.phase === 'prefill' && how === 'prompt' ? promptTokens.value : before.trace.promptTokens,
+      sampling: sampling.value,
+      seed: String(seed.value),
+      rows: [...before.trace.rows, ...added],
+      calls: [...before.trace.calls, call],
+    };
+    attention.value?.append([...tokens], evidence);
+    hasLogits.value = true;
+    pinnedCall.value = null;
+  });
+}
+
+async function clear(): Promise<void> {
+  const before = current();
+  await before.live.session.reset();
+  batch(() => {
+    trace.value = { ...before.trace, rows: [], calls: [], forks: [] };
+    attention.value?.clear();
+    pending.value = [];
+    hasLogits.value = false;
+    rngState.value = undefined;
+    pinnedPosition.value = null;
+    pinnedCall.value = null;
+    clearProblem('run', 'verify', 'attention', 'cell');
+  });
+}
+
+async function keep(nRows: number): Promise<void> {
+  const before = current();
+  const { session } = before.live;
+  const hashesBefore = await session.cache.contentHashes(nRows);
+  await session.truncate(nRows);
+  const hashesAfter = await session.cache.contentHashes();
+  const check = { nRows, before: hashesBefore, after: hashesAfter };
+  batch(() => {
+    trace.value = {
+      ...before.trace,
+      rows: before.trace.rows.slice(0, nRows),
+      forks: [...before.trace.forks, { afterCalls: before.trace.calls.length, check }],
+    };
+    attention.value?.truncate(nRows);
+    pending.value = [];
+    hasLogits.value = false;
+    pinnedPosition.value = null;
+    pinnedCall.value = null;
+  });
+}
+
+/** Computes the newest row anew: a fork leaves the rows, but not the logits after them. */
+async function computeNewestAgain(progressing: Progressing): Promise<void> {
+  const newest = rows.value.at(-1);
+  if (!newest) return;
+  await keep(rows.value.length - 1);
+  await forward([newest.id], 'again', null, progressing);
+}
+
+/** The whole prompt in one call; a filled session is reset first. */
+export const prefillAll = (): Promise<boolean> =>
+  run('prefill', 'prompt', async (progressing) => {
+    if (rows.value.length > 0) await clear();
+    await forward(promptTokens.value.map(({ id }) => id), 'prompt', null, progressing);
+  });
+
+/** The next token of the prompt alone. The first is prefilled, the others are decoded onto it. */
+export const prefillNext = (): Promise<boolean> =>
+  run('prefill', 'prompt', async (progressing) => {
+    if (pending.value.length === 0) {
+      if (rows.value.length > 0) await clear();
+      const [first, ...others] = promptTokens.value;
+      await forward(first ? [first.id] : [], 'prompt', null, progressing);
+      pending.value = others;
+    } else {
+      const [next, ...others] = pending.value as [Token, ...Token[]];
+      await forward([next.id], 'prompt', null, progressing);
+      pending.value = others;
+    }
+  });
+
+/** A token of the person's own choice. What was left of the prompt is dropped. */
+export const decodeToken = (id: number): Promise<boolean> =>
+  run('decode', 'run', async (progressing) => {
+    await forward([id], 'clicked', null, progressing);
+    pending.value = [];
+  });
+
+export const decodeGreedy = (): Promise<boolean> =>
+  run('decode', 'run', async (progressing) => {
+    if (!currentCall.value) await computeNewestAgain(progressing);
+    const likeliest = currentCall.value?.candidates[0];
+    if (likeliest) await forward([likeliest.token], 'greedy', null, progressing);
+  });
+
+export const decodeSampled = (): Promise<boolean> =>
+  run('decode', 'run', async (progressing) => {
+    if (!hasLogits.value) await computeNewestAgain(progressing);
+    const drawn = await current().live.session.sample(sampling.value, rngState.value ?? seed.value);
+    await forward([drawn.draw.token], 'sampled', drawn.draw, progressing);
+    rngState.value = drawn.rngState;
+  });
+
+/** Keeps the first `nRows` rows. */
+export const forkAt = (nRows: number): Promise<boolean> =>
+  run('fork', 'run', () => (nRows === 0 ? clear() : keep(nRows)));
+
+export const reset = (): Promise<boolean> => run('reset', 'run', clear);
+
+/** The session's logits against a replay of all its tokens, run for real. */
+export const verify = (): Promise<boolean> =>
+  run('verify', 'verify', async (progressing) => {
+    if (!hasLogits.value) await computeNewestAgain(progressing);
+    const before = current();
+    const verification = await before.live.session.verify();
+    const last = before.trace.calls.length - 1;
+    trace.value = {
+      ...before.trace,
+      calls: before.trace.calls.map((call, index) => (index === last ? { ...call, verification } : call)),
+    };
+  });
+
+/** Brings back the attention rows of a layer that gave way to the memory budget. */
+export const recomputeLayer = (layer: number): Promise<boolean> =>
+  run('recompute', 'attention', async () => {
+    const tensor = await current().live.session.attentionMaps([layer]);
+    attention.value?.addReplay([layer], tensor);
+  });
+
+/** Whether a decode is possible now, and if not, why. */
+export type Obstacle = 'not_live' | 'empty' | 'full';
+export function obstacle(): Obstacle | undefined {
+  if (!isLive.value) return 'not_live';
+  if (rows.value.length === 0) return 'empty';
+  return capacityLeft.value === 0 ? 'full' : undefined;
+}
+

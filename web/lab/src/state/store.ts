@@ -1,0 +1,115 @@
+// The state of the page. Signals and what follows from them; what changes them is in the other files here.
+import { computed, signal } from '@preact/signals';
+import type { AnyKvLensError, Engine, EngineModel, EngineSession, LoadProgress, SamplingOptions } from 'kvlens';
+import type { AttentionStore } from '../figures/index.js';
+import type { BuiltInId, Call, Token, Trace, TraceFault } from './trace.js';
+
+/** A model that is loaded, with the session that the page drives. */
+export interface Live {
+  readonly model: EngineModel;
+  readonly session: EngineSession;
+  readonly builtIn: BuiltInId | null;
+}
+
+/** Where on the page a failure belongs. */
+export type Site = 'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'export';
+
+/** Something that went wrong: an error of the package, or a condition of the page's own. */
+export type Problem =
+  | { readonly kind: 'error'; readonly error: AnyKvLensError }
+  | { readonly kind: 'other'; readonly message: string }
+  | { readonly kind: 'trace'; readonly fault: TraceFault }
+  | { readonly kind: 'ids'; readonly text: string; readonly vocabSize: number }
+  | { readonly kind: 'download_too_large'; readonly bytes: number; readonly limit: number }
+  | { readonly kind: 'isolation_failed' };
+
+export type BusyKind = 'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'break';
+
+export interface Busy {
+  readonly kind: BusyKind;
+  readonly done: number;
+  /** 0 while it is not known. */
+  readonly total: number;
+  /** Present where the work can be stopped. */
+  readonly abort: AbortController | undefined;
+}
+
+export const engine = signal<Engine | undefined>(undefined);
+export const live = signal<Live | undefined>(undefined);
+export const loading = signal<{ readonly name: string; readonly progress: LoadProgress | undefined } | undefined>(undefined);
+export const busy = signal<Busy | undefined>(undefined);
+export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
+/** What the live region says. */
+export const announcement = signal('');
+
+/** The trace on the page: the live session's, or one from a file (`viewing` is then its file's name). */
+export const trace = signal<Trace | undefined>(undefined);
+export const viewing = signal<string | undefined>(undefined);
+/** The live session's trace while one from a file is shown. */
+export const liveTrace = signal<Trace | undefined>(undefined);
+export const attention = signal<AttentionStore | undefined>(undefined);
+
+export const promptText = signal('');
+export const promptTokens = signal<readonly Token[]>([]);
+/** Prompt tokens still to go when the prompt is prefilled one at a time. */
+export const pending = signal<readonly Token[]>([]);
+
+export const sampling = signal<Required<SamplingOptions>>({
+  temperature: 0.8,
+  topK: 40,
+  topP: 0.95,
+  minP: 0,
+  repetitionPenalty: 1,
+});
+export const seed = signal(38n);
+/** State of the random generator after the draws so far; undefined until the first. */
+export const rngState = signal<bigint | undefined>(undefined);
+
+export const playing = signal(false);
+/** Decode by sampling rather than greedily while playing. */
+export const playSampled = signal(false);
+/** Tokens a second while playing. */
+export const speed = signal(8);
+
+/** A position, pinned for all figures; the newest row while null. */
+export const pinnedPosition = signal<number | null>(null);
+/** Index of the call whose evidence is shown; the last one while null. */
+export const pinnedCall = signal<number | null>(null);
+
+export const rows = computed(() => trace.value?.rows ?? []);
+export const calls = computed(() => trace.value?.calls ?? []);
+/** Whether the figures can be acted on: a session is there and its trace is the one shown. */
+export const isLive = computed(() => live.value !== undefined && viewing.value === undefined);
+
+export const shownCallIndex = computed(() => Math.min(pinnedCall.value ?? Infinity, calls.value.length - 1));
+export const shownCall = computed<Call | undefined>(() => calls.value[shownCallIndex.value]);
+
+export const position = computed(() => {
+  const last = rows.value.length - 1;
+  return Math.min(pinnedPosition.value ?? last, last);
+});
+
+/** The call that ended with the rows that are there now; none right after a fork into a call's rows. */
+export const currentCall = computed<Call | undefined>(() => {
+  const length = rows.value.length;
+  const index = rows.value[length - 1]?.call;
+  const call = index === undefined ? undefined : calls.value[index];
+  return call?.step.kvLen === length ? call : undefined;
+});
+
+export const capacityLeft = computed(() => (trace.value ? trace.value.model.capacity - rows.value.length : 0));
+
+export function report(site: Site, problem: Problem): void {
+  problems.value = { ...problems.value, [site]: problem };
+}
+
+export function clearProblem(...sites: readonly Site[]): void {
+  if (!sites.some((site) => problems.value[site])) return;
+  const rest = { ...problems.value };
+  for (const site of sites) delete rest[site];
+  problems.value = rest;
+}
+
+export function announce(text: string): void {
+  announcement.value = text;
+}

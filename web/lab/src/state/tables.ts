@@ -1,0 +1,66 @@
+// The page's tables as CSV (RFC 4180).
+import type { Trace } from './trace.js';
+import { WORK_COUNTERS } from 'kvlens';
+
+const field = (value: string | number | boolean): string => {
+  const text = String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+
+export const csv = (table: readonly (readonly (string | number | boolean)[])[]): string =>
+  table.map((line) => `${line.map(field).join(',')}\r\n`).join('');
+
+/** One line a call: what it was, and every counter of its work. */
+export function callsCsv({ calls }: Trace): string {
+  const head = ['call', 'phase', 'how', 'tokens', 'position', 'kvLenBefore', 'kvLen', 'milliseconds', ...WORK_COUNTERS];
+  return csv([
+    head,
+    ...calls.map(({ step, tokens, how }, index) => [
+      index,
+      step.phase,
+      how,
+      tokens.join(' '),
+      step.position,
+      step.kvLenBefore,
+      step.kvLen,
+      step.milliseconds,
+      ...WORK_COUNTERS.map((counter) => step.work[counter]),
+    ]),
+  ]);
+}
+
+/** One line a row of the cache. */
+export function tokensCsv({ rows }: Trace): string {
+  return csv([
+    ['position', 'id', 'text', 'phase', 'call'],
+    ...rows.map(({ id, text, phase, call }, position) => [position, id, text, phase, call]),
+  ]);
+}
+
+/** One line a candidate that was kept. */
+export function candidatesCsv({ calls }: Trace): string {
+  return csv([
+    ['call', 'rank', 'token', 'text', 'logit', 'probability', 'logprob'],
+    ...calls.flatMap(({ candidates }, call) =>
+      candidates.map(({ token, text, logit, probability, logprob }, rank) => [
+        call,
+        rank,
+        token,
+        text,
+        logit,
+        probability,
+        logprob,
+      ]),
+    ),
+  ]);
+}
+
+export function download(name: string, content: Blob | string, type = 'text/plain'): void {
+  const blob = typeof content === 'string' ? new Blob([content], { type }) : content;
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  // The click has taken the address by then; a minute is ample for the slowest save dialogue.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,46 @@
+// One piece of work at a time: what is running, how to stop it, and where its failure is told.
+import { isKvLensError } from 'kvlens';
+import { busy, clearProblem, report, type BusyKind, type Problem, type Site } from './store.js';
+
+export function asProblem(error: unknown): Problem {
+  if (isKvLensError(error)) return { kind: 'error', error };
+  return { kind: 'other', message: error instanceof Error ? error.message : String(error) };
+}
+
+/** What `run` gives to the work that it runs. */
+export interface Progressing {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
+}
+
+/**
+ * Runs `work` unless something is running already; a failure is told at `site`. Returns whether it went
+ * well. Being stopped by the person is no failure.
+ */
+export async function run(
+  kind: BusyKind,
+  site: Site,
+  work: (progressing: Progressing) => Promise<void>,
+): Promise<boolean> {
+  if (busy.value) return false;
+  const abort = new AbortController();
+  busy.value = { kind, done: 0, total: 0, abort };
+  clearProblem(site);
+  try {
+    await work({
+      signal: abort.signal,
+      onProgress: ({ done, total }) => (busy.value = { kind, done, total, abort }),
+    });
+    return true;
+  } catch (error) {
+    const stopped = abort.signal.aborted && isKvLensError(error) && error.code === 'aborted';
+    if (!stopped) report(site, asProblem(error));
+    return false;
+  } finally {
+    busy.value = undefined;
+  }
+}
+
+export function stop(): void {
+  busy.value?.abort?.abort();
+}
