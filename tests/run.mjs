@@ -23,7 +23,7 @@ const stages = [
   { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
   { name: 'clang-tidy', groups: ['lint'], commands: [
     ...build('tidy'), configure('wasm'), [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy']] },
-  { name: 'build', groups: ['build'], commands: build('wasm') },
+  { name: 'build', groups: ['build'], commands: [...build('wasm'), ['node', 'tests/support/build-package.mjs']] },
 ];
 const onRequest = ['build'];
 

@@ -1,13 +1,18 @@
 /** Lets the worker see its messages: an abort, or another session's call. */
 let channel: MessageChannel | undefined;
 
-/** Resolves after the messages that have arrived so far; a timer would wait for 4 ms in browsers. */
+/** Resolves after the messages that have arrived so far. */
 export function breathe(): Promise<void> {
+  const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
+  if (setImmediate !== undefined) {
+    // Node, which would deliver a port's own messages over and over before it looks at another port.
+    return new Promise((resolve) => void setImmediate(resolve));
+  }
+  // A timer would wait for 4 ms in browsers.
   channel ??= new MessageChannel();
   const { port1, port2 } = channel;
   return new Promise((resolve) => {
-    port1.addEventListener('message', () => resolve(), { once: true });
-    port1.start();
+    port1.onmessage = () => resolve();
     port2.postMessage(null);
   });
 }
