@@ -1,0 +1,65 @@
+// The package's tests: one suite, in Node and in headless Chromium, on the built package in dist/.
+// Files named *.node.test.ts need what only Node has.
+import { playwright } from '@vitest/browser-playwright';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const inRoot = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const systemChromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+
+const alias = [
+  { find: /^kvlens$/, replacement: inRoot('dist/index.js') },
+  { find: /^kvlens\/core$/, replacement: inRoot('dist/core.js') },
+];
+
+/** Asked for on every answer: only then may pages share memory between threads. */
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
+export default defineConfig({
+  cacheDir: inRoot('.build/vite-web'),
+  resolve: { alias },
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'node', include: ['tests/web/**/*.test.ts'], environment: 'node' },
+      },
+      {
+        extends: true,
+        server: { headers: isolation },
+        worker: { format: 'es' },
+        test: {
+          name: 'chromium',
+          include: ['tests/web/**/*.test.ts'],
+          exclude: ['tests/web/**/*.node.test.ts'],
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            provider: playwright({
+              launchOptions: {
+                ...(systemChromium && { executablePath: systemChromium }),
+                args: [
+                  '--no-sandbox',
+                  '--disable-gpu',
+                  '--disable-quic',
+                  '--no-first-run',
+                  '--disable-background-networking',
+                  '--disable-component-update',
+                  '--disable-sync',
+                ],
+              },
+            }),
+            instances: [{ browser: 'chromium' }],
+          },
+        },
+      },
+    ],
+  },
+});
