@@ -110,6 +110,8 @@ export interface FigureMessages {
     readonly instructions: string;
     /** One point read out; values are already formatted. */
     readonly point: (length: number, cached: string, replay: string, measured: boolean, avoided: string) => string;
+    /** What a sum is made of. */
+    readonly sums: string;
     readonly noReplayTime: string;
     readonly table: string;
     readonly phase: Readonly<Record<'prefill' | 'decode' | 'extend', string>>;

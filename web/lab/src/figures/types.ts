@@ -35,6 +35,10 @@ export interface MapStyle {
  * of keys `0..query`.
  */
 export interface AttentionMatrix {
+  /** Tells the maps of different heads apart. */
+  readonly id: string;
+  /** Moves when rows that were there before changed; rows that were only appended leave it. */
+  readonly epoch: number;
   /** Positions. */
   readonly length: number;
   /** Positions a row sees, itself included; 0: all. */

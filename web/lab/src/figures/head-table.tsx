@@ -1,0 +1,120 @@
+// The scores of the heads of one layer as a table that can be sorted; choosing a head chooses it everywhere.
+import { useState } from 'preact/hooks';
+import { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
+import type { FigureMessages, Place } from './messages.js';
+import type { HeadRef } from './types.js';
+
+export interface HeadTableProps {
+  readonly layer: number;
+  /** By head, as `AttentionStore.scores` gives them. */
+  readonly scores: readonly HeadScores[];
+  /** What they are of: the mean over so many rows, or one row. */
+  readonly of: { readonly rows: number } | { readonly place: Place };
+  readonly selected: HeadRef;
+  readonly onSelect: (head: HeadRef) => void;
+  readonly messages: FigureMessages;
+}
+
+type Column = 'head' | HeadScore;
+interface Order {
+  readonly by: Column;
+  readonly ascending: boolean;
+}
+
+/** Heads in the order of a column; undefined scores last, ties by head. */
+export function sortedHeads(scores: readonly HeadScores[], { by, ascending }: Order): number[] {
+  const heads = scores.map((_, head) => head);
+  if (by === 'head') return ascending ? heads : heads.reverse();
+  const key = (head: number) => scores[head]![by];
+  return heads.sort((a, b) => {
+    if (Number.isNaN(key(a)) || Number.isNaN(key(b))) return Number(Number.isNaN(key(a))) - Number(Number.isNaN(key(b)));
+    return (ascending ? key(a) - key(b) : key(b) - key(a)) || a - b;
+  });
+}
+
+export function HeadTable({ layer, scores, of, selected, onSelect, messages }: HeadTableProps) {
+  const [order, setOrder] = useState<Order>({ by: 'head', ascending: true });
+  const text = messages.table;
+  const columns: readonly Column[] = ['head', ...HEAD_SCORES];
+  const title = (column: Column) => (column === 'head' ? text.head : text.scores[column]);
+  const sortBy = (by: Column) =>
+    setOrder({ by, ascending: order.by === by ? !order.ascending : by === 'head' });
+  const ariaSort = (column: Column) =>
+    order.by !== column ? undefined : order.ascending ? 'ascending' : 'descending';
+
+  const cells = (row: HeadScores) =>
+    HEAD_SCORES.map((score) => (
+      <td key={score}>
+        <Score value={row[score]} bar={score !== 'entropy'} none={text.none} />
+      </td>
+    ));
+  const isSelected = (head: number | 'mean') => selected.layer === layer && selected.head === head;
+  const headButton = (head: number | 'mean', name: string) => (
+    <button type="button" class="kv-link" aria-pressed={isSelected(head)} onClick={() => onSelect({ layer, head })}>
+      {name}
+    </button>
+  );
+  return (
+    <figure class="kv-figure kv-head-table">
+      <div class="kv-scroll" role="region" tabIndex={0} aria-label={text.label(layer)}>
+        <table>
+          <caption class="hidden-visually">{text.label(layer)}</caption>
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <th key={column} scope="col" aria-sort={ariaSort(column)}>
+                  <button type="button" class="kv-sort" title={text.sortBy(title(column))} onClick={() => sortBy(column)}>
+                    {title(column)}
+                    <span aria-hidden="true">{order.by === column ? (order.ascending ? ' ↑' : ' ↓') : ''}</span>
+                  </button>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sortedHeads(scores, order).map((head) => (
+              <tr key={head} data-selected={isSelected(head)}>
+                <th scope="row">{headButton(head, messages.head(head))}</th>
+                {cells(scores[head]!)}
+              </tr>
+            ))}
+          </tbody>
+          <tfoot>
+            <tr data-selected={isSelected('mean')}>
+              <th scope="row">{headButton('mean', text.mean)}</th>
+              {cells(meanScores(scores))}
+            </tr>
+          </tfoot>
+        </table>
+      </div>
+      <figcaption class="kv-note">
+        <p>{'rows' in of ? text.allRows(of.rows) : text.oneRow(of.place)}</p>
+        <dl class="kv-definitions">
+          {HEAD_SCORES.map((score) => (
+            <div key={score}>
+              <dt>{text.scores[score]}</dt>
+              <dd>{text.definitions[score]}</dd>
+            </div>
+          ))}
+        </dl>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** Six places and, for what lies in 0..1, a bar; what no row defines is a dash with a name. */
+function Score({ value, bar, none }: { value: number; bar: boolean; none: string }) {
+  if (Number.isNaN(value)) {
+    return (
+      <span title={none}>
+        <span aria-hidden="true">–</span>
+        <span class="hidden-visually">{none}</span>
+      </span>
+    );
+  }
+  return (
+    <data value={String(value)} class="kv-score" style={bar ? { '--part': `${100 * Math.min(1, value)}%` } : {}}>
+      {value.toFixed(6)}
+    </data>
+  );
+}

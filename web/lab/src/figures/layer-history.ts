@@ -1,0 +1,184 @@
+// The attention rows of one layer, over all calls of a session: exact rows while there is memory for them, and
+// what stays of them afterwards.
+import { inductionKeys, rowScores, type HeadScores } from './head-stats.js';
+import { PooledMap } from './pooled-map.js';
+import type { MapSource, Weights } from './types.js';
+
+/** Where an exact row came from. */
+type Origin = 'call' | 'replay';
+
+/** The row of one position: all heads of the layer, `[nHeads, position + 1]`. */
+interface StoredRow {
+  readonly weights: Weights;
+  readonly origin: Origin;
+}
+
+/** `[nHeads, position + 1]` to the mean over heads, in double precision. */
+export function meanOverHeads(weights: Weights, nHeads: number): Float64Array {
+  const length = weights.length / nHeads;
+  const mean = new Float64Array(length);
+  for (let head = 0; head < nHeads; ++head) {
+    for (let key = 0; key < length; ++key) mean[key]! += weights[head * length + key]!;
+  }
+  for (let key = 0; key < length; ++key) mean[key]! /= nHeads;
+  return mean;
+}
+
+export class LayerHistory {
+  /** One more each time that rows seen before changed or went: what was drawn from them is out of date. */
+  epoch = 0;
+  /** Of the exact rows kept. */
+  bytes = 0;
+  /** Thumbnails of the heads, then that of their mean. */
+  readonly pooled: readonly PooledMap[];
+
+  // By position; undefined where a row is not at hand.
+  #rows: (StoredRow | undefined)[] = [];
+  // By position, one a head; undefined where a row was never seen.
+  #scores: (readonly HeadScores[] | undefined)[] = [];
+  // Positions whose rows the thumbnails show.
+  readonly #pooledRows = new Set<number>();
+  // Only the newest row is kept.
+  #dropped = false;
+
+  constructor(
+    readonly nHeads: number,
+    readonly slidingWindow: number,
+  ) {
+    this.pooled = Array.from({ length: nHeads + 1 }, () => new PooledMap());
+  }
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  /** Rows that the thumbnails show. */
+  get rowsPooled(): number {
+    return this.#pooledRows.size;
+  }
+
+  /** Whether every row is at hand. */
+  get whole(): boolean {
+    return this.#rows.every((row) => row !== undefined);
+  }
+
+  /** A new position whose row no call has shown. */
+  appendUnseen(): void {
+    this.#grow();
+  }
+
+  /** The row of the next position, which the history keeps; `tokens` are the session's, up to it at least. */
+  append(weights: Weights, tokens: ArrayLike<number>): void {
+    this.#grow();
+    this.#put(this.length - 1, weights, 'call', tokens);
+  }
+
+  /** Puts in what is not at hand: `map` is `[nHeads, n, n]` of a replay. */
+  fill(map: Weights, n: number, tokens: ArrayLike<number>): void {
+    for (let query = 0; query < Math.min(n, this.length); ++query) {
+      if (this.#rows[query]) continue;
+      this.#put(query, rowOfMap(map, this.nHeads, n, query, query), 'replay', tokens);
+    }
+    this.#dropped = false;
+    ++this.epoch;
+  }
+
+  /** Gives the exact rows up, those to come too, the newest one excepted. */
+  drop(): void {
+    if (this.#dropped) return;
+    const newest = this.#rows.at(-1);
+    this.#rows = this.#rows.map((_, query) => (query === this.length - 1 ? newest : undefined));
+    this.bytes = newest?.weights.byteLength ?? 0;
+    this.#dropped = true;
+    ++this.epoch;
+  }
+
+  /** Keeps the rows before `length`. Thumbnails are drawn anew from the rows at hand. */
+  truncate(length: number): void {
+    if (length >= this.length) return;
+    for (const row of this.#rows.slice(length)) this.bytes -= row?.weights.byteLength ?? 0;
+    this.#rows.length = length;
+    this.#scores.length = length;
+    ++this.epoch;
+    for (const pooled of this.pooled) pooled.clear();
+    this.#pooledRows.clear();
+    this.#rows.forEach((row, query) => row && this.#pool(query, row.weights));
+    if (length === 0) this.#dropped = false;
+  }
+
+  row(head: number | 'mean', query: number): Weights | undefined {
+    const stored = this.#rows[query];
+    if (!stored) return undefined;
+    if (head === 'mean') return meanOverHeads(stored.weights, this.nHeads);
+    return stored.weights.subarray(head * (query + 1), (head + 1) * (query + 1));
+  }
+
+  /** What `query` gives to `key`; undefined where the row is not at hand. */
+  weight(head: number | 'mean', query: number, key: number): number | undefined {
+    const stored = this.#rows[query];
+    if (!stored) return undefined;
+    const at = (of: number) => stored.weights[of * (query + 1) + key]!;
+    if (head !== 'mean') return at(head);
+    let sum = 0;
+    for (let of = 0; of < this.nHeads; ++of) sum += at(of);
+    return sum / this.nHeads;
+  }
+
+  /** Of every head in the row of `query`; undefined where it was never seen. */
+  scores(query: number): readonly HeadScores[] | undefined {
+    return this.#scores[query];
+  }
+
+  source(): MapSource {
+    const replayedRows = this.#rows.reduce((n, row) => (row?.origin === 'replay' ? n + 1 : n), 0);
+    if (this.whole) return { state: 'kept', replayedRows };
+    return { state: this.#scores.includes(undefined) ? 'never' : 'dropped', replayedRows };
+  }
+
+  #put(query: number, weights: Weights, origin: Origin, tokens: ArrayLike<number>): void {
+    this.#rows[query] = { weights, origin };
+    this.bytes += weights.byteLength;
+    this.#scores[query] ??= this.#score(query, weights, tokens);
+    if (!this.#pooledRows.has(query)) this.#pool(query, weights);
+  }
+
+  #score(query: number, weights: Weights, tokens: ArrayLike<number>): HeadScores[] {
+    const keys = inductionKeys(tokens, query);
+    const length = query + 1;
+    return Array.from({ length: this.nHeads }, (_, head) =>
+      rowScores(weights.subarray(head * length, (head + 1) * length), keys),
+    );
+  }
+
+  #pool(query: number, weights: Weights): void {
+    this.#pooledRows.add(query);
+    const length = query + 1;
+    const firstKey = this.slidingWindow > 0 ? Math.max(0, length - this.slidingWindow) : 0;
+    for (let head = 0; head < this.nHeads; ++head) {
+      this.pooled[head]!.add(query, weights.subarray(head * length, (head + 1) * length), firstKey);
+    }
+    this.pooled[this.nHeads]!.add(query, meanOverHeads(weights, this.nHeads), firstKey);
+  }
+
+  #grow(): void {
+    const newest = this.#rows.at(-1);
+    if (this.#dropped && newest) {
+      this.#rows[this.length - 1] = undefined;
+      this.bytes -= newest.weights.byteLength;
+    }
+    this.#rows.push(undefined);
+    this.#scores.push(undefined);
+  }
+}
+
+/** The row of `query`, as the history keeps it, out of a dense `[nHeads, nRows, nColumns]` where it is row `row`. */
+export function rowOfMap(map: Weights, nHeads: number, nColumns: number, query: number, row: number): Weights {
+  const length = query + 1;
+  const nRows = map.length / (nHeads * nColumns);
+  const weights = map instanceof Float64Array ? new Float64Array(nHeads * length) : new Float32Array(nHeads * length);
+  for (let head = 0; head < nHeads; ++head) {
+    const start = (head * nRows + row) * nColumns;
+    weights.set(map.subarray(start, start + length), head * length);
+  }
+  return weights;
+}

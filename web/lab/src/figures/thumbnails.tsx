@@ -1,0 +1,179 @@
+// Every head of every layer at a glance, and the choice of one. One canvas has all pixels; over it lies a grid
+// of empty cells, which take clicks, focus and names.
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { AtlasImage } from './atlas-image.js';
+import type { AttentionStore } from './attention-store.js';
+import { hatchPattern } from './hatch.js';
+import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
+import type { FigureMessages } from './messages.js';
+import { SIDE } from './pooled-map.js';
+import { readTheme } from './theme.js';
+import { layoutThumbnails, LEFT, TOP, type ThumbnailLayout } from './thumbnail-layout.js';
+import type { Announce, HeadRef, MapStyle } from './types.js';
+
+export interface ThumbnailsProps {
+  readonly store: AttentionStore;
+  readonly mapStyle: MapStyle;
+  readonly theme: string;
+  readonly selected: HeadRef;
+  readonly onSelect: (head: HeadRef) => void;
+  readonly messages: FigureMessages;
+  readonly onAnnounce?: Announce;
+}
+
+/** Where an arrow key leads. */
+function move({ layer, head }: HeadRef, key: string, nLayers: number, nHeads: number): HeadRef | null {
+  const column = head === 'mean' ? nHeads : head;
+  const to = (toLayer: number, toColumn: number): HeadRef => {
+    const inside = Math.max(0, Math.min(nHeads, toColumn));
+    return { layer: Math.max(0, Math.min(nLayers - 1, toLayer)), head: inside === nHeads ? 'mean' : inside };
+  };
+  const moves: Readonly<Record<string, HeadRef>> = {
+    ArrowUp: to(layer - 1, column),
+    ArrowDown: to(layer + 1, column),
+    ArrowLeft: to(layer, column - 1),
+    ArrowRight: to(layer, column + 1),
+    Home: to(layer, 0),
+    End: to(layer, nHeads),
+  };
+  return moves[key] ?? null;
+}
+
+/** The pixels of all thumbnails, copied tile by tile to where they are seen. */
+class Surface {
+  readonly atlas: AtlasImage;
+  readonly #source = document.createElement('canvas');
+
+  constructor(private readonly store: AttentionStore) {
+    this.atlas = new AtlasImage(store);
+    this.#source.width = this.atlas.width;
+    this.#source.height = this.atlas.height;
+  }
+
+  draw(canvas: HTMLCanvasElement, layout: ThumbnailLayout, pixelRatio: number, style: MapStyle): void {
+    const { atlas, store } = this;
+    atlas.update(style);
+    const data = new ImageData(new Uint8ClampedArray(atlas.pixels.buffer), atlas.width, atlas.height);
+    this.#source.getContext('2d')!.putImageData(data, 0, 0);
+
+    const device = (length: number) => Math.round(length * pixelRatio);
+    const [width, height] = [device(layout.width), device(layout.height)];
+    if (canvas.width !== width) canvas.width = width;
+    if (canvas.height !== height) canvas.height = height;
+    const context = canvas.getContext('2d')!;
+    context.imageSmoothingEnabled = false;
+    context.clearRect(0, 0, width, height);
+    context.fillStyle = hatchPattern(context, readTheme(canvas));
+    const side = device(layout.tile);
+    for (let layer = 0; layer < store.nLayers; ++layer) {
+      const blocks = atlas.blocks(layer);
+      for (let column = 0; column < atlas.columns; ++column) {
+        const [x, y] = [device(layout.x(column)), device(layout.y(layer))];
+        context.fillRect(x, y, side, side);
+        if (blocks === 0) continue;
+        context.drawImage(this.#source, column * SIDE, layer * SIDE, blocks, blocks, x, y, side, side);
+      }
+    }
+  }
+}
+
+export function Thumbnails(props: ThumbnailsProps) {
+  const { store, mapStyle, theme, selected, onSelect, messages, onAnnounce } = props;
+  const { nLayers, nHeads } = store;
+  const frame = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
+  const moved = useRef(false);
+  const width = useWidth(frame);
+  const pixelRatio = usePixelRatio();
+  const layout = useMemo(() => layoutThumbnails(nLayers, nHeads, width), [nLayers, nHeads, width]);
+  const surface = useMemo(() => new Surface(store), [store]);
+  const revision = store.revision.value;
+  useDrawing(() => {
+    if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle);
+  }, [surface, layout, pixelRatio, mapStyle, theme, revision]);
+
+  // The keyboard's choice carries the focus along.
+  useEffect(() => {
+    if (!moved.current) return;
+    moved.current = false;
+    grid.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
+  }, [selected.layer, selected.head]);
+
+  const select = (head: HeadRef) => {
+    onSelect(head);
+    onAnnounce?.(messages.layerHead(head.layer, head.head));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const head = move(selected, event.key, nLayers, nHeads);
+    if (!head) return;
+    event.preventDefault();
+    moved.current = true;
+    select(head);
+  };
+
+  const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
+  const layers = Array.from({ length: nLayers }, (_, layer) => layer);
+  const box = (left: number, top: number, w: number, h: number) => ({
+    left: `${left}px`,
+    top: `${top}px`,
+    width: `${w}px`,
+    height: `${h}px`,
+  });
+  const partial = layers.filter((layer) => store.rowsPooled(layer) < store.length);
+  return (
+    <figure class="kv-figure kv-thumbnails">
+      <div class="kv-thumbnails-frame" ref={frame}>
+        <div class="kv-thumbnails-body" style={{ width: `${layout.width}px`, height: `${layout.height}px` }}>
+          <canvas ref={canvas} aria-hidden="true" style={{ width: `${layout.width}px`, height: `${layout.height}px` }} />
+          <div role="grid" ref={grid} aria-label={messages.thumbnails.label} onKeyDown={onKeyDown}>
+            <div role="row">
+              <span role="columnheader" class="hidden-visually">
+                {messages.layer(0).replace(/\s*0$/, '')}
+              </span>
+              {columns.map((column) => (
+                <span
+                  key={column}
+                  role="columnheader"
+                  class="kv-thumbnails-name"
+                  style={box(layout.x(column), 0, layout.tile, TOP)}
+                >
+                  {column === nHeads ? messages.thumbnails.meanColumn : column}
+                </span>
+              ))}
+            </div>
+            {layers.map((layer) => (
+              <div role="row" key={layer}>
+                <span role="rowheader" class="kv-thumbnails-name" style={box(0, layout.y(layer), LEFT, layout.tile)}>
+                  {layer}
+                </span>
+                {columns.map((column) => {
+                  const head = surface.atlas.headAt(layer, column);
+                  const isSelected = head.layer === selected.layer && head.head === selected.head;
+                  return (
+                    <div
+                      key={column}
+                      role="gridcell"
+                      class="kv-thumbnail"
+                      tabIndex={isSelected ? 0 : -1}
+                      aria-selected={isSelected}
+                      aria-label={messages.layerHead(layer, head.head)}
+                      title={messages.layerHead(layer, head.head)}
+                      style={box(layout.x(column), layout.y(layer), layout.tile, layout.tile)}
+                      onClick={() => select(head)}
+                    />
+                  );
+                })}
+              </div>
+            ))}
+          </div>
+        </div>
+      </div>
+      <figcaption class="kv-note">
+        {messages.thumbnails.caption(store.pooled({ layer: 0, head: 0 }).block, store.length)}
+        {partial.map((layer) => ` ${messages.thumbnails.partial(layer, store.rowsPooled(layer), store.length)}`)}
+        <span class="hidden-visually"> {messages.thumbnails.instructions}</span>
+      </figcaption>
+    </figure>
+  );
+}
