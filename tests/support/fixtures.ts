@@ -1,17 +1,16 @@
 /**
- * Bytes of fixtures and of other files of the checkout: from the file system in Node, over HTTP from
- * the test server in a browser. `npm run setup` unpacks the fixtures.
+ * Bytes of fixtures and of other files of the checkout: from the file system in Node, over HTTP
+ * from the test server in a browser. `npm run setup` unpacks the fixtures.
  */
 const inNode = typeof process !== 'undefined' && process.versions?.node !== undefined;
 
 /** A file by its path from the root of the checkout. */
 export async function repositoryBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  const url = new URL(`../../${path}`, import.meta.url);
   if (inNode) {
     const { readFile } = await import('node:fs/promises');
-    return new Uint8Array(await readFile(url));
+    return new Uint8Array(await readFile(new URL(`../../${path}`, import.meta.url)));
   }
-  const response = await fetch(url);
+  const response = await fetch(`/${path}`); // the test server's root is the checkout
   if (!response.ok) throw new Error(`${path}: status ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }

@@ -1,6 +1,6 @@
 /**
- * The two places where a download cache can keep its files: memory, and the browser's own file system
- * of the origin (OPFS).
+ * The two places where a download cache can keep its files: memory, and the browser's own file
+ * system of the origin (OPFS).
  */
 import { KvLensError } from '../errors.js';
 import type { BlobStore } from './download-cache.js';

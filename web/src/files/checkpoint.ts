@@ -99,7 +99,8 @@ export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
   const specs: ParameterSpec[] = [];
   const matrix = (name: string, rows: number, cols: number) =>
     specs.push({ name, rows, cols, isVector: false });
-  const vector = (name: string, cols: number) => specs.push({ name, rows: 1, cols, isVector: true });
+  const vector = (name: string, cols: number) =>
+    specs.push({ name, rows: 1, cols, isVector: true });
 
   matrix('token_embedding', vocabSize, dModel);
   for (let i = 0; i < config.nLayers; ++i) {
@@ -157,8 +158,8 @@ export function checkConfig(file: string, config: ModelConfig, names: FieldNames
 }
 
 /**
- * Finds each parameter of `config` among the file's tensors. `canonicalName` gives a tensor's name in
- * the core, or undefined for one that no such model has.
+ * Finds each parameter of `config` among the file's tensors. `canonicalName` gives a tensor's name
+ * in the core, or undefined for one that no such model has.
  * Errors: invalid_file (missing tensor, wrong shape), unsupported_file (extra tensor, a vector in
  * blocks).
  */
@@ -189,7 +190,8 @@ export function bindTensors(
       throw invalid(file, `shape of ${tensor.name}`, shape, shapeText(spec));
     }
     if (spec.isVector && dtypes[dtype].blockValues > 1) {
-      throw unsupported(file, `type of ${tensor.name}`, dtype, 'F64, F32, F16 and BF16 for a vector');
+      const supported = 'F64, F32, F16 and BF16 for a vector';
+      throw unsupported(file, `type of ${tensor.name}`, dtype, supported);
     }
     const { name, rows, cols } = spec;
     return { name, fileName: tensor.name, dtype, rows, cols, source, byteOffset, byteLength };

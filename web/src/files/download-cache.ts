@@ -2,9 +2,9 @@
  * Downloads kept between visits.
  *
  * One entry a URL: the bytes, and a record of the ETag, the length and a SHA-256 of every 4 MB. The
- * record is written last, so that a download cut short leaves no entry. An entry is used only if the
- * server still has the same ETag and every hash agrees; anything else is dropped and fetched again. A
- * resource without an ETag is not cached, because nothing would tell that it has changed.
+ * record is written last, so that a download cut short leaves no entry. An entry is used only if
+ * the server still has the same ETag and every hash agrees; anything else is dropped and fetched
+ * again. A resource without an ETag is not cached, because nothing would tell that it has changed.
  */
 import { KvLensError } from '../errors.js';
 import { isObject } from './json.js';
@@ -51,11 +51,16 @@ export class DownloadCache {
     if (remote?.etag === undefined) return remote;
     const key = await sha256(new TextEncoder().encode(String(url)));
     const kept = await this.verified(key, remote, options);
-    if (kept !== undefined) return kept;
+    if (kept !== undefined) {
+      remote.close();
+      return kept;
+    }
     await this.remove(key);
     await this.download(key, remote, remote.etag, options);
     const blob = await this.store.get(dataName(key));
-    return blob === undefined || blob.size !== remote.size ? remote : blobSource(blob, remote.name);
+    if (blob === undefined || blob.size !== remote.size) return remote; // deleted by another tab
+    remote.close();
+    return blobSource(blob, remote.name);
   }
 
   /** Forgets `url`. */

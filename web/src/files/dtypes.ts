@@ -1,5 +1,6 @@
 /**
- * Storage types of tensors, as in `core/include/kvlens/dtype.h`, and how the file formats name them.
+ * Storage types of tensors, as in `core/include/kvlens/dtype.h`, and how the file formats name
+ * them.
  */
 
 /** Plain floats and ggml blocks, by the core's names. */

@@ -1,8 +1,9 @@
 /**
  * GGUF files of llama, qwen2 and qwen3 as checkpoints.
  *
- * Only keys that are known not to change the numbers, or whose effect is implemented, are accepted: an
- * unknown key of the architecture is refused, because ignoring it might give another model's logits.
+ * Only keys that are known not to change the numbers, or whose effect is implemented, are accepted:
+ * an unknown key of the architecture is refused, because ignoring it might give another model's
+ * logits.
  */
 import {
   bindTensors, checkConfig, limits, totalBytesOf,
@@ -10,6 +11,7 @@ import {
 } from './checkpoint.js';
 import { GgufMetadata, readGguf, type GgufFile } from './gguf.js';
 import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
+import { own } from './json.js';
 import { invalid, show, unsupported } from './refuse.js';
 import { linearFactors } from './rope.js';
 import type { ByteSource } from './source.js';
@@ -67,7 +69,7 @@ export async function ggufCheckpoint(
   const metadata = new GgufMetadata(file, first.metadata);
   const tensors = await allTensors(first, metadata, openSibling, signal);
   const architecture = metadata.string('general.architecture') ?? '';
-  const traits = Object.hasOwn(architectures, architecture) ? architectures[architecture] : undefined;
+  const traits = own(architectures, architecture);
   if (traits === undefined) {
     const found = metadata.raw('general.architecture');
     throw unsupported(file, 'general.architecture', found, Object.keys(architectures).join(', '));
@@ -170,7 +172,8 @@ function linearScale(metadata: GgufMetadata, architecture: string): number {
   const typeKey = `${architecture}.rope.scaling.type`;
   const type = metadata.string(typeKey) ?? 'linear';
   if (type !== 'linear' && type !== 'none') {
-    throw unsupported(metadata.file, typeKey, type, 'none, linear, and llama3 as rope_freqs.weight');
+    const supported = 'none, linear, and llama3 as rope_freqs.weight';
+    throw unsupported(metadata.file, typeKey, type, supported);
   }
   const old = metadata.positive(`${architecture}.rope.scale_linear`, 1);
   const factor = metadata.positive(`${architecture}.rope.scaling.factor`, old);
@@ -226,9 +229,10 @@ const layerNames: Readonly<Record<string, string>> = {
 
 function canonicalName(name: string): string | undefined {
   const layer = /^blk\.(0|[1-9]\d*)\.(.+)$/.exec(name);
-  if (layer === null) return Object.hasOwn(globalNames, name) ? globalNames[name] : undefined;
+  if (layer === null) return own(globalNames, name);
   const [, index, rest = ''] = layer;
-  return Object.hasOwn(layerNames, rest) ? `layers.${index}.${layerNames[rest]}` : undefined;
+  const known = own(layerNames, rest);
+  return known && `layers.${index}.${known}`;
 }
 
 /** The tensors of this file and, where it is the first of a split model, of the others. */

@@ -11,8 +11,8 @@ import { invalid, unsupported } from './refuse.js';
 
 const prefix = 'tokenizer.ggml';
 
-// Control tokens that end a turn or a text in the chat formats of the supported families; files name
-// only one of them as `eos_token_id`.
+// Control tokens that end a turn or a text in the chat formats of the supported families; files
+// name only one of them as `eos_token_id`.
 const endTexts = new Set([
   '</s>', '<|endoftext|>', '<|end_of_text|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<|end|>',
 ]);
@@ -32,9 +32,10 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
   if (tokens === undefined || tokens.length === 0) {
     throw invalid(file, `${prefix}.tokens`, undefined, 'an array of strings');
   }
-  if (new Set(tokens).size !== tokens.length) {
-    const twice = tokens.find((token, id) => tokens.indexOf(token) !== id);
-    throw invalid(file, `${prefix}.tokens`, twice, 'unique tokens');
+  const seen = new Set<string>();
+  for (const token of tokens) {
+    if (seen.has(token)) throw invalid(file, `${prefix}.tokens`, token, 'unique tokens');
+    seen.add(token);
   }
   const types = ofLength(metadata, `${prefix}.token_type`, tokens.length)
     ?? new Array<number>(tokens.length).fill(TokenType.normal);
@@ -42,7 +43,9 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
     const pre = metadata.string(`${prefix}.pre`);
     if (pre === undefined) throw unsupported(file, `${prefix}.pre`, pre, 'a named pre-tokenizer');
     const merges = metadata.strings(`${prefix}.merges`);
-    if (merges === undefined) throw invalid(file, `${prefix}.merges`, merges, 'an array of strings');
+    if (merges === undefined) {
+      throw invalid(file, `${prefix}.merges`, merges, 'an array of strings');
+    }
     const special = specialTokens(metadata, tokens, types, preTokenizer(pre)?.addBos ?? false);
     return { kind: 'bpe', tokens, types, merges, pre, ...special };
   }

@@ -1,9 +1,9 @@
 /**
  * The GGUF container, versions 1 to 3: metadata and tensor table.
  *
- * The header has no length field, so a prefix of the file is parsed, and a longer one if that was not
- * enough; nothing but the header is read. Every count is checked against the bytes that are left before
- * anything is allocated, so that a hostile file costs no more memory than its own size.
+ * The header has no length field, so a prefix of the file is parsed, and a longer one if that was
+ * not enough; nothing but the header is read. Every count is checked against the bytes that are
+ * left before anything is allocated, so that a hostile file costs no more memory than its own size.
  */
 import { dtypeByName, dtypeList, ggmlTypeName } from './dtypes.js';
 import { invalid, unsupported } from './refuse.js';
@@ -27,11 +27,12 @@ const longestHeader = 256 << 20;
 const longestKey = 65535; // the specification's own limit
 const mostEntries = 65536;
 const deepestArray = 4;
+const alignments = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /**
  * Reads the header of a GGUF file.
- * Errors: invalid_file, unsupported_file (version, byte order, tensor type), truncated_file and those of
- * the source.
+ * Errors: invalid_file, unsupported_file (version, byte order, tensor type), truncated_file and
+ * those of the source.
  */
 export async function readGguf(source: ByteSource, signal?: AbortSignal): Promise<GgufFile> {
   let bytes = new Uint8Array(0);
@@ -46,7 +47,8 @@ export async function readGguf(source: ByteSource, signal?: AbortSignal): Promis
     } catch (error) {
       if (!(error instanceof WindowTooShort)) throw error;
       if (bytes.length >= longestHeader) {
-        throw unsupported(source.name, 'header size', `over ${longestHeader}`, `up to ${longestHeader} bytes`);
+        const supported = `up to ${longestHeader} bytes`;
+        throw unsupported(source.name, 'header size', `over ${longestHeader}`, supported);
       }
     }
   }
@@ -141,7 +143,8 @@ class HeaderReader {
 
   private array(key: string, depth: number): GgufValue[] {
     if (depth >= deepestArray) {
-      throw invalid(this.file, `nesting of ${key}`, `over ${deepestArray}`, `at most ${deepestArray}`);
+      const allowed = `at most ${deepestArray}`;
+      throw invalid(this.file, `nesting of ${key}`, `over ${deepestArray}`, allowed);
     }
     const type = this.u32();
     const entryBytes = [1, 1, 2, 2, 4, 4, 4, 1, this.version === 1 ? 4 : 8, 8, 8, 8, 8][type];
@@ -186,7 +189,7 @@ function parseHeader(reader: HeaderReader): GgufFile {
     metadata.set(key, reader.value(key, reader.u32()));
   }
   const alignment = metadata.get('general.alignment') ?? 32;
-  if (typeof alignment !== 'number' || ![8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096].includes(alignment)) {
+  if (typeof alignment !== 'number' || !alignments.includes(alignment)) {
     throw invalid(file, 'general.alignment', alignment, 'a power of two from 8 to 4096');
   }
   const entries = Array.from({ length: tensorCount }, (_, i) => parseTensor(reader, i, alignment));

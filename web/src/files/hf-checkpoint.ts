@@ -7,7 +7,7 @@ import { KvLensError } from '../errors.js';
 import type { TokenizerJsonData } from '../text/tokenizer-data.js';
 import { bindTensors, totalBytesOf, type Checkpoint } from './checkpoint.js';
 import { displayedConfig, hfConfig, hfStopIds } from './hf-config.js';
-import { isObject, JsonFields, readJson, type JsonObject } from './json.js';
+import { isObject, JsonFields, own, readJson, type JsonObject } from './json.js';
 import { invalid } from './refuse.js';
 import { readSafetensors } from './safetensors.js';
 import type { ByteSource } from './source.js';
@@ -96,14 +96,15 @@ async function shardedTensors(
   for (const [tensor, shard] of Object.entries(weightMap)) {
     // A name with a path could reach outside the folder.
     if (typeof shard !== 'string' || !/^[^/\\]+\.safetensors$/.test(shard)) {
-      throw invalid(file, `weight_map of ${tensor}`, shard, 'a .safetensors file of the same folder');
+      const allowed = 'a .safetensors file of the same folder';
+      throw invalid(file, `weight_map of ${tensor}`, shard, allowed);
     }
     shards.add(shard);
   }
   const tensors: FileTensor[] = [];
   for (const shard of shards) {
     for (const tensor of (await readSafetensors(await openRequired(open, shard), signal)).tensors) {
-      const place = Object.hasOwn(weightMap, tensor.name) ? weightMap[tensor.name] : undefined;
+      const place = own(weightMap, tensor.name);
       if (place !== shard) {
         throw invalid(file, `weight_map of ${tensor.name}`, place, `${shard}, which has it`);
       }
@@ -156,7 +157,8 @@ const layerNames: Readonly<Record<string, string>> = {
 
 function canonicalName(name: string): string | undefined {
   const layer = /^model\.layers\.(0|[1-9]\d*)\.(.+)$/.exec(name);
-  if (layer === null) return Object.hasOwn(globalNames, name) ? globalNames[name] : undefined;
+  if (layer === null) return own(globalNames, name);
   const [, index, rest = ''] = layer;
-  return Object.hasOwn(layerNames, rest) ? `layers.${index}.${layerNames[rest]}` : undefined;
+  const known = own(layerNames, rest);
+  return known && `layers.${index}.${known}`;
 }

@@ -1,11 +1,11 @@
 /**
  * Hugging Face config.json of llama, mistral, qwen2 and qwen3 as a ModelConfig.
  *
- * Fields that change the computation are read or must have the one value that kvlens computes; a field
- * that is absent has the default of its model class.
+ * Fields that change the computation are read or must have the one value that kvlens computes; a
+ * field that is absent has the default of its model class.
  */
 import { checkConfig, limits, type ModelConfig, type RopeConfig } from './checkpoint.js';
-import { isObject, type JsonFields } from './json.js';
+import { isObject, own, type JsonFields } from './json.js';
 import { invalid, unsupported } from './refuse.js';
 import { linearFactors, llama3Factors } from './rope.js';
 
@@ -25,7 +25,8 @@ const families: Readonly<Record<string, Family>> = {
   qwen3: { qkvBias: false, qkNorm: true, windowAlone: false, derivesHeads: false },
 };
 
-// Fields that are accepted only with a value that has no effect; each is absent in most checkpoints.
+// Fields that are accepted only with a value that has no effect; each is absent in most
+// checkpoints.
 const neutral: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['attention_bias', [false]],
   ['mlp_bias', [false]],
@@ -55,7 +56,7 @@ const neutral: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonl
 export function hfConfig(fields: JsonFields): { architecture: string; config: ModelConfig } {
   const { file } = fields;
   const architecture = fields.string('model_type') ?? '';
-  const family = Object.hasOwn(families, architecture) ? families[architecture] : undefined;
+  const family = own(families, architecture);
   if (family === undefined) {
     const supported = Object.keys(families).join(', ');
     throw unsupported(file, 'model_type', fields.raw('model_type'), supported);
@@ -118,10 +119,7 @@ function ropeConfig(fields: JsonFields, headDim: number): RopeConfig {
   const theta = scaling?.raw('rope_theta') === undefined
     ? fields.positive('rope_theta', 10000)
     : scaling.positive('rope_theta');
-  const partial = scaling?.raw('partial_rotary_factor');
-  if (scaling !== undefined && partial !== undefined && partial !== 1) {
-    throw unsupported(file, scaling.name('partial_rotary_factor'), partial, '1');
-  }
+  if (scaling !== undefined) checkRopeFields(scaling);
   const pairing = 'half_split';
   const typeField = scaling?.raw('rope_type') === undefined ? 'type' : 'rope_type';
   const type = scaling?.string(typeField) ?? 'default';
@@ -143,6 +141,22 @@ function ropeConfig(fields: JsonFields, headDim: number): RopeConfig {
     throw invalid(file, scaling.name('high_freq_factor'), parameters.highFreqFactor, allowed);
   }
   return { pairing, theta, freqFactors: llama3Factors(parameters, theta, headDim) };
+}
+
+// A field beyond these belongs to another kind of RoPE; parameters a layer type are nested fields.
+const ropeFields = new Set([
+  'rope_type', 'type', 'rope_theta', 'factor', 'low_freq_factor', 'high_freq_factor',
+  'original_max_position_embeddings',
+]);
+
+function checkRopeFields(scaling: JsonFields): void {
+  for (const field of scaling.keys()) {
+    const value = scaling.raw(field);
+    if (value === undefined || ropeFields.has(field)) continue;
+    if (field === 'partial_rotary_factor' && value === 1) continue;
+    const supported = field === 'partial_rotary_factor' ? '1' : 'no such field';
+    throw unsupported(scaling.file, scaling.name(field), value, supported);
+  }
 }
 
 /** One window for every layer, or none; layers of different kinds are not supported. */
@@ -187,8 +201,9 @@ export function hfStopIds(fields: JsonFields, vocabSize: number): number[] {
 export function displayedConfig(config: Readonly<Record<string, unknown>>): Map<string, string> {
   const entries = new Map<string, string>();
   for (const [key, value] of Object.entries(config)) {
-    if (value === null || typeof value === 'function') continue;
-    entries.set(key, isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value));
+    if (value === null) continue;
+    const nested = isObject(value) || Array.isArray(value);
+    entries.set(key, nested ? JSON.stringify(value) : String(value));
   }
   return entries;
 }

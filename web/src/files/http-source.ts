@@ -1,10 +1,11 @@
 /**
  * A ByteSource over HTTP.
  *
- * One probe (`Range: bytes=0-0`) tells the size and whether the server serves ranges. With ranges every
- * read is its own request. Without them one response is read forwards and kept open between reads, so
- * that a file read in order is downloaded once and never held in memory; a read that goes backwards
- * starts the download again. A server that does not even tell the size has its body held whole.
+ * One probe (`Range: bytes=0-0`) tells the size and whether the server serves ranges. With ranges
+ * every read is its own request. Without them one response is read forwards and kept open between
+ * reads, so that a file read in order is downloaded once and never held in memory; a read that goes
+ * backwards starts the download again. A server that does not even tell the size has its body held
+ * whole.
  */
 import { KvLensError } from '../errors.js';
 import { bufferSource, checkRange, throwIfAborted, truncated, type ByteSource } from './source.js';
@@ -20,6 +21,8 @@ export interface HttpOptions {
 export interface HttpSource extends ByteSource {
   /** The strong or weak validator that the server gave, if any. */
   readonly etag: string | undefined;
+  /** Ends a response that is kept open between reads; a later read starts another. */
+  close(): void;
 }
 
 /**
@@ -40,7 +43,7 @@ export async function openHttp(
   if (probe.status === 416) {
     // No byte 0: an empty file.
     await discard(probe);
-    return Object.assign(bufferSource(new Uint8Array(0), client.url), { etag });
+    return inMemory(new Uint8Array(0), client.url, etag);
   }
   if (probe.status === 206) {
     await discard(probe);
@@ -53,7 +56,11 @@ export async function openHttp(
     return new SequentialSource(client, size, etag, whole);
   }
   const body = await client.guard(options.signal, () => whole.arrayBuffer());
-  return Object.assign(bufferSource(body, client.url), { etag });
+  return inMemory(new Uint8Array(body), client.url, etag);
+}
+
+function inMemory(bytes: Uint8Array, url: string, etag: string | undefined): HttpSource {
+  return { ...bufferSource(bytes, url), etag, close: () => undefined };
 }
 
 class Client {
@@ -127,6 +134,9 @@ class RangedSource implements HttpSource {
   ) {
     this.name = client.url;
   }
+
+  // Every read ends its own response.
+  close(): void {}
 
   async read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array> {
     const bytes = new Uint8Array(length);
@@ -249,7 +259,7 @@ class SequentialSource implements HttpSource {
     return piece;
   }
 
-  private close(): void {
+  close(): void {
     // Not awaited: after an abort the pending read must not hold the caller up.
     this.reader?.cancel().catch(() => undefined);
     this.reader = undefined;

@@ -11,8 +11,8 @@ const largestJson = 256 << 20; // far above any tokenizer.json
 
 /**
  * Reads a whole file as one JSON object.
- * Errors: invalid_file (not UTF-8, not JSON, not an object, an equal key twice), unsupported_file (over
- * 256 MB) and those of the source.
+ * Errors: invalid_file (not UTF-8, not JSON, not an object, an equal key twice), unsupported_file
+ * (over 256 MB) and those of the source.
  */
 export async function readJson(source: ByteSource, signal?: AbortSignal): Promise<JsonObject> {
   if (source.size > largestJson) {
@@ -42,9 +42,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** `object[key]`, unless it is inherited: a file may name a key `constructor`. */
+export function own<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
 /** The first key that stands twice in one object of `text`, which must be valid JSON. */
 function repeatedKey(text: string): string | undefined {
-  const open: (Set<string> | undefined)[] = []; // the keys of each open object, undefined for arrays
+  // The keys of each open object; undefined for an array.
+  const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; ++at) {
     const char = text.charAt(at);
     if (char === '{') open.push(new Set());
@@ -86,7 +92,11 @@ export class JsonFields {
   ) {}
 
   raw(field: string): unknown {
-    return Object.hasOwn(this.object, field) ? (this.object[field] ?? undefined) : undefined;
+    return own(this.object, field) ?? undefined;
+  }
+
+  keys(): string[] {
+    return Object.keys(this.object);
   }
 
   /** Whether the field is there, even if it is null. */

@@ -2,8 +2,8 @@
  * llama2.c's `.bin` (the format without a version, as in the tinyllamas checkpoints) and its
  * tokenizer.bin.
  *
- * The file is a header of seven int32 and then every tensor in f32, in a fixed order and with no table:
- * its length is the one thing that can tell it from anything else, and must be exact.
+ * The file is a header of seven int32 and then every tensor in f32, in a fixed order and with no
+ * table: its length is the one thing that can tell it from anything else, and must be exact.
  */
 import { TokenType, type SentencePieceData } from '../text/tokenizer-data.js';
 import {
@@ -76,7 +76,8 @@ function readConfig(source: ByteSource, view: DataView): ModelConfig {
     tiedEmbedding: signedVocabSize > 0,
     slidingWindow: 0,
   };
-  checkConfig(file, config, { nHeads: 'n_heads', nKvHeads: 'n_kv_heads', headDim: 'dim / n_heads' });
+  const names = { nHeads: 'n_heads', nKvHeads: 'n_kv_heads', headDim: 'dim / n_heads' };
+  checkConfig(file, config, names);
   return config;
 }
 
@@ -129,7 +130,8 @@ async function readTokenizer(
     throw unsupported(file, 'file size', source.size, `up to ${largestTokenizer} bytes`);
   }
   if (vocabSize < 259) {
-    throw unsupported(file, 'vocab_size', vocabSize, '259 and more: <unk>, <s>, </s> and 256 bytes');
+    const supported = '259 and more: <unk>, <s>, </s> and 256 bytes';
+    throw unsupported(file, 'vocab_size', vocabSize, supported);
   }
   const bytes = await source.read(0, source.size, signal);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -20,9 +20,9 @@ export type FileData = Blob | ArrayBuffer | Uint8Array | ByteSource;
 
 /**
  * A checkpoint:
- * - a URL (string or URL) of a .gguf, of the first file of a split one, of a .safetensors or its index,
- *   of a llama2.c .bin, or of a folder in Hugging Face's layout (ends in `/`); further files are looked
- *   for beside it;
+ * - a URL (string or URL) of a .gguf, of the first file of a split one, of a .safetensors or its
+ *   index, of a llama2.c .bin, or of a folder in Hugging Face's layout (ends in `/`); further files
+ *   are looked for beside it;
  * - one file as File, Blob, ArrayBuffer or Uint8Array, when it needs no other;
  * - several Files, or an object from file name to bytes.
  */
@@ -164,7 +164,7 @@ async function formatOf(
 ): Promise<'gguf' | 'safetensors' | 'llama2c'> {
   const name = source.name.replace(/[?#].*$/, '').toLowerCase();
   if (name.endsWith('.gguf') || (await isGguf(source, signal))) return 'gguf';
-  if (name.endsWith('.safetensors') || name.endsWith('.safetensors.index.json')) return 'safetensors';
+  if (/\.safetensors(\.index\.json)?$/.test(name)) return 'safetensors';
   if (name.endsWith('.bin')) return 'llama2c';
   if (source.size > 9) {
     const start = await source.read(0, 9, signal);

@@ -28,15 +28,22 @@ export function unsupported(
   );
 }
 
-const longestShown = 120;
+const longestShown = 120; // characters
+const mostShown = 8; // entries of a list
 
 /** A value as messages show it, cut where a hostile file would flood them. */
 export function show(value: unknown): string {
   let text: string;
   if (value === undefined) text = 'absent';
   else if (typeof value === 'string') text = JSON.stringify(value);
-  else if (Array.isArray(value)) text = `[${value.slice(0, 8).map(show).join(', ')}${value.length > 8 ? ', ...' : ''}]`;
+  else if (Array.isArray(value)) text = showList(value);
   else if (typeof value === 'object' && value !== null) text = JSON.stringify(value) ?? 'an object';
   else text = String(value);
   return text.length > longestShown ? `${text.slice(0, longestShown)}...` : text;
+}
+
+function showList(values: readonly unknown[]): string {
+  const entries = values.slice(0, mostShown).map(show);
+  if (values.length > mostShown) entries.push('...');
+  return `[${entries.join(', ')}]`;
 }

@@ -17,11 +17,12 @@ export function linearFactors(factor: number, headDim: number): number[] {
 
 /**
  * Llama 3's scaling (Hugging Face, `_compute_llama3_parameters`): pairs that turn often within the
- * original context keep their frequency, those that turn rarely are slowed by `factor`, and between the
- * two the frequency is interpolated.
+ * original context keep their frequency, those that turn rarely are slowed by `factor`, and between
+ * the two the frequency is interpolated.
  */
 export function llama3Factors(scaling: Llama3Scaling, theta: number, headDim: number): number[] {
-  const { factor, lowFreqFactor, highFreqFactor, originalMaxPositionEmbeddings: original } = scaling;
+  const { factor, lowFreqFactor, highFreqFactor } = scaling;
+  const original = scaling.originalMaxPositionEmbeddings;
   return Array.from({ length: headDim / 2 }, (_, i) => {
     const frequency = 1 / theta ** ((2 * i) / headDim);
     const wavelength = (2 * Math.PI) / frequency;

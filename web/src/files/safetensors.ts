@@ -80,7 +80,7 @@ function isNumberList(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((entry) => Number.isSafeInteger(entry) && entry >= 0);
 }
 
-/** The table is free of overlaps: the data are covered when the sizes add up to the end of the file. */
+/** Ranges do not overlap, so the data are covered when the sizes add up to the end of the file. */
 function checkCover(source: ByteSource, tensors: readonly FileTensor[], dataOffset: number): void {
   let end = dataOffset;
   for (const tensor of tensors) end += tensor.byteLength;

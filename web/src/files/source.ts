@@ -1,8 +1,8 @@
 /**
  * Bytes that can be read anywhere: a file, a blob, a buffer, a URL.
  *
- * Every reader of a format works on a `ByteSource` alone. A source never returns fewer bytes than it
- * was asked for: a range outside `[0, size)` and an underlying file that ends early are both
+ * Every reader of a format works on a `ByteSource` alone. A source never returns fewer bytes than
+ * it was asked for: a range outside `[0, size)` and an underlying file that ends early are both
  * `truncated_file`.
  */
 import { KvLensError } from '../errors.js';
@@ -84,7 +84,9 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
         );
       }
       throwIfAborted(signal);
-      if (bytes.byteLength !== length) throw truncated(name, offset + length, offset + bytes.byteLength);
+      if (bytes.byteLength !== length) {
+        throw truncated(name, offset + length, offset + bytes.byteLength);
+      }
       return bytes;
     },
     async *stream(offset, length, signal) {
@@ -94,7 +96,8 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
   return source;
 }
 
-// Large enough that the per-call cost vanishes, small enough that one piece is no memory to speak of.
+// Large enough that the per-call cost vanishes, small enough that one piece is no memory to speak
+// of.
 const pieceBytes = 4 << 20;
 
 async function* readInPieces(

@@ -1,6 +1,6 @@
 /**
- * The bytes of a checkpoint's tensors in file order, so that a source is read once from front to back
- * and no more than one piece of it is in memory.
+ * The bytes of a checkpoint's tensors in file order, so that a source is read once from front to
+ * back and no more than one piece of it is in memory.
  */
 import type { Checkpoint, CheckpointTensor } from './checkpoint.js';
 import type { OnProgress } from './progress.js';
@@ -19,7 +19,8 @@ export interface TensorPiece {
 const smallHole = 64 << 10;
 
 /**
- * Yields every byte of every tensor once; the pieces of a tensor come one after the other, in order.
+ * Yields every byte of every tensor once; the pieces of a tensor come one after the other, in
+ * order.
  * Errors: those of the sources.
  */
 export async function* streamTensors(

@@ -1,6 +1,6 @@
 /**
- * The tensors that a file announces, and the checks that hold for every format: names are unique, every
- * range lies in the file, no two ranges overlap.
+ * The tensors that a file announces, and the checks that hold for every format: names are unique,
+ * every range lies in the file, no two ranges overlap.
  */
 import type { DType } from './dtypes.js';
 import { dtypes } from './dtypes.js';

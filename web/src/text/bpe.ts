@@ -1,11 +1,11 @@
 /**
- * Byte-level BPE from GGUF metadata: the metadata are rewritten as the tokenizer.json that they came
- * from.
+ * Byte-level BPE from GGUF metadata: the metadata are rewritten as the tokenizer.json that they
+ * came from.
  */
 import { KvLensError } from '../errors.js';
 import { hfTokenizer } from './hf-tokenizer.js';
 import { preTokenizer, preTokenizerNames } from './pre-tokenizers.js';
-import { TokenType, type BpeData } from './tokenizer-data.js';
+import { isNamed, TokenType, type BpeData } from './tokenizer-data.js';
 
 // Stands for what the vocabulary cannot write; no byte-level token has a space.
 const unwritable = ' unwritable ';
@@ -24,7 +24,7 @@ export function bpeEncoder(data: BpeData): (text: string) => number[] {
   data.tokens.forEach((content, id) => {
     vocab[content] = id;
     const type = data.types[id];
-    if (type === TokenType.control || type === TokenType.userDefined || type === TokenType.unknown) {
+    if (isNamed(type)) {
       addedTokens.push({ id, content, special: type !== TokenType.userDefined, normalized: false });
     }
   });
@@ -39,15 +39,20 @@ export function bpeEncoder(data: BpeData): (text: string) => number[] {
     post_processor: null,
     decoder: null,
     model: {
-      type: 'BPE', vocab, merges: data.merges, unk_token: unwritable, ignore_merges: pre.ignoreMerges,
+      type: 'BPE',
+      vocab,
+      merges: data.merges,
+      unk_token: unwritable,
+      ignore_merges: pre.ignoreMerges,
     },
   };
   const tokenizer = hfTokenizer(json, {});
   return (text) => {
     const { ids, tokens } = tokenizer.encode(text, { add_special_tokens: false });
     if (tokens.includes(unwritable)) {
-      const context = { field: 'text', value: text.slice(0, 40), allowed: 'bytes of the vocabulary' };
-      const message = `the vocabulary cannot write ${JSON.stringify(text.slice(0, 40))}`;
+      const value = text.slice(0, 40);
+      const context = { field: 'text', value, allowed: 'bytes of the vocabulary' };
+      const message = `the vocabulary cannot write ${JSON.stringify(value)}`;
       throw new KvLensError('invalid_tokenizer', context, message);
     }
     return ids;

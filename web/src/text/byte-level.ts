@@ -1,6 +1,6 @@
 /**
- * The alphabet of byte-level BPE (Radford et al. 2019): every byte has a printable character, so that
- * tokens are strings without white space.
+ * The alphabet of byte-level BPE (Radford et al. 2019): every byte has a printable character, so
+ * that tokens are strings without white space.
  */
 
 const charOfByte: string[] = [];

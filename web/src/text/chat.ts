@@ -26,7 +26,7 @@ export interface ChatOptions {
 export class ChatTemplate {
   private readonly template: Template;
 
-  /** Errors: no_chat_template (`source` is undefined), chat_template_failed (it cannot be parsed). */
+  /** Errors: no_chat_template (`source` is undefined), chat_template_failed (not to be parsed). */
   constructor(source: string | undefined) {
     if (source === undefined) {
       const message = 'the checkpoint has no chat template; give it a prompt instead of messages';
@@ -57,6 +57,7 @@ function attempt<T>(what: string, action: () => T): T {
     return action();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new KvLensError('chat_template_failed', {}, `the chat template ${what}: ${reason}`, error);
+    const message = `the chat template ${what}: ${reason}`;
+    throw new KvLensError('chat_template_failed', {}, message, error);
   }
 }

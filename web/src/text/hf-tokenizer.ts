@@ -1,6 +1,6 @@
 /**
- * The part of `@huggingface/tokenizers` that is used, with types: the package's own declarations do not
- * resolve under NodeNext.
+ * The part of `@huggingface/tokenizers` that is used, with types: the package's own declarations do
+ * not resolve under NodeNext.
  */
 import { Tokenizer } from '@huggingface/tokenizers';
 

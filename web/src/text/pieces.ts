@@ -9,7 +9,7 @@ import { TokenType } from './tokenizer-data.js';
 export interface Piece {
   /** As the vocabulary writes it, for display: `<s>`, `<0x0A>`, ` the`. */
   readonly text: string;
-  /** What it adds to decoded text; may be a part of a character, and nothing for a control token. */
+  /** What it adds to decoded text: possibly part of a character, nothing for a control token. */
   readonly bytes: Uint8Array;
   /** Whether it is a control token (or the unknown token) and no text. */
   readonly special: boolean;
@@ -43,7 +43,8 @@ export class Pieces {
   /** Errors: token_out_of_range. */
   piece(id: number, position = 0): Piece {
     if (!Number.isInteger(id) || id < 0 || id >= this.size) {
-      const message = `token ${id} at position ${position} is outside the vocabulary of ${this.size}`;
+      const where = `token ${id} at position ${position}`;
+      const message = `${where} is outside the vocabulary of ${this.size}`;
       throw new KvLensError('token_out_of_range', { position, id, vocabSize: this.size }, message);
     }
     const token = this.tokens[id];

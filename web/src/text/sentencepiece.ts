@@ -1,10 +1,10 @@
 /**
- * SentencePiece BPE (Kudo and Richardson 2018) as Llama 2 uses it: of all neighbours whose union is a
- * token, the union with the highest score is made first, the leftmost of equals; characters that are no
- * token become their bytes.
+ * SentencePiece BPE (Kudo and Richardson 2018) as Llama 2 uses it: of all neighbours whose union is
+ * a token, the union with the highest score is made first, the leftmost of equals; characters that
+ * are no token become their bytes.
  */
 import { KvLensError } from '../errors.js';
-import { TokenType, type SentencePieceData } from './tokenizer-data.js';
+import { isNamed, type SentencePieceData } from './tokenizer-data.js';
 
 /** A possible merge of the symbol at `left` with its right neighbour. */
 interface Merge {
@@ -61,11 +61,7 @@ export function sentencePieceEncoder(data: SentencePieceData): (text: string) =>
 }
 
 function specialPattern({ tokens, types }: SentencePieceData): RegExp | undefined {
-  const special = tokens.filter((token, id) => {
-    const type = types[id];
-    return token !== ''
-      && (type === TokenType.control || type === TokenType.userDefined || type === TokenType.unknown);
-  });
+  const special = tokens.filter((token, id) => token !== '' && isNamed(types[id]));
   if (special.length === 0) return undefined;
   special.sort((a, b) => b.length - a.length); // the longest wins where several begin
   const escaped = special.map((token) => token.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&'));
@@ -134,7 +130,8 @@ class MergeQueue {
     for (;;) {
       let child = 2 * at + 1;
       if (child >= heap.length) break;
-      if (child + 1 < heap.length && before(heap[child + 1] as Merge, heap[child] as Merge)) ++child;
+      const other = heap[child + 1];
+      if (other !== undefined && before(other, heap[child] as Merge)) ++child;
       if (!before(heap[child] as Merge, last)) break;
       heap[at] = heap[child] as Merge;
       at = child;

@@ -15,12 +15,17 @@ export const TokenType = {
   byte: 6,
 } as const;
 
+/** Whether a token of this type is found in text by its name, before any merging. */
+export function isNamed(type: number | undefined): boolean {
+  return type === TokenType.control || type === TokenType.userDefined || type === TokenType.unknown;
+}
+
 /** Ids with a meaning of their own, and what is put around a text. */
 export interface SpecialTokens {
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
   readonly unknownId: number | undefined;
-  /** Ids after which generation ends: end of text, of turn, of message; also the beginning of a text. */
+  /** Ids after which generation ends: end of text, turn or message, and the beginning of a text. */
   readonly stopIds: readonly number[];
   /** Whether `encode` begins with `bosId` and ends with `eosId`, unless it is told otherwise. */
   readonly addBos: boolean;

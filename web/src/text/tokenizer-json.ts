@@ -1,6 +1,6 @@
 /**
- * Hugging Face's tokenizer.json: encoding by `@huggingface/tokenizers`, decoding by the same pieces as
- * every other tokenizer, so that it can stream.
+ * Hugging Face's tokenizer.json: encoding by `@huggingface/tokenizers`, decoding by the same pieces
+ * as every other tokenizer, so that it can stream.
  */
 import { KvLensError } from '../errors.js';
 import { hfTokenizer, type HfTokenizer } from './hf-tokenizer.js';
@@ -27,7 +27,8 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
     tokens[id] = token;
     types[id] = type;
   };
-  const isByte = (token: string) => model['byte_fallback'] === true && /^<0x[0-9A-F]{2}>$/.test(token);
+  const hasBytes = model['byte_fallback'] === true;
+  const isByte = (token: string) => hasBytes && /^<0x[0-9A-F]{2}>$/.test(token);
   for (const [token, id] of Object.entries(vocab)) {
     put(id, token, isByte(token) ? TokenType.byte : TokenType.normal);
   }
@@ -72,10 +73,11 @@ function alphabetOf(decoder: Json | undefined): { alphabet: Alphabet; dropFirstS
     const dropFirstSpace = strip?.['content'] === ' ' && strip['start'] === 1;
     return { alphabet: 'sentencepiece', dropFirstSpace };
   }
-  throw unsupported('decoder', decoder?.['type'], 'ByteLevel, Metaspace, or ByteFallback in a Sequence');
+  const supported = 'ByteLevel, Metaspace, or ByteFallback in a Sequence';
+  throw unsupported('decoder', decoder?.['type'], supported);
 }
 
-/** BOS and EOS are what the post-processor puts around a text; tokenizer_config.json may overrule. */
+/** BOS and EOS as the post-processor puts them around a text; tokenizer_config.json overrules. */
 function specialTokens(
   data: TokenizerJsonData,
   tokenizer: HfTokenizer,
@@ -115,12 +117,14 @@ function specialTokens(
 }
 
 function asObject(value: unknown): Json | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined;
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Json) : undefined;
 }
 
 function invalid(field: string, value: unknown, allowed: string): KvLensError {
   const context = { field, value: String(value), allowed };
-  return new KvLensError('invalid_tokenizer', context, `${field} is ${String(value)}, must be ${allowed}`);
+  const message = `${field} is ${String(value)}, must be ${allowed}`;
+  return new KvLensError('invalid_tokenizer', context, message);
 }
 
 function unsupported(field: string, value: unknown, allowed: string, cause?: unknown): KvLensError {

@@ -27,7 +27,8 @@ export interface Tokenizer {
   /** Ids after which generation ends. */
   readonly stopIds: readonly number[];
   /**
-   * Ids of `text`. The names of special tokens in the text, such as `<|im_end|>`, become those tokens.
+   * Ids of `text`. The names of special tokens in the text, such as `<|im_end|>`, become those
+   * tokens.
    * Errors: invalid_argument (BOS or EOS is asked for and there is none), invalid_tokenizer (a
    * character that the vocabulary cannot write).
    */
@@ -38,8 +39,8 @@ export interface Tokenizer {
   piece(id: number): Piece;
   /**
    * Decodes tokens as they are generated; never returns a part of a character. `after`: the tokens
-   * before them, which decide whether a first space is text or SentencePiece's own prefix. The texts of
-   * both together equal `decode` of both. Errors: token_out_of_range.
+   * before them, which decide whether a first space is text or SentencePiece's own prefix. The
+   * texts of both together equal `decode` of both. Errors: token_out_of_range.
    */
   decoder(after?: Iterable<number>): StreamDecoder;
 }
