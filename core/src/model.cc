@@ -219,6 +219,28 @@ Result<std::size_t> ModelBuilder::index_of(std::string_view name) const {
   return static_cast<std::size_t>(found - specs_.begin());
 }
 
+Result<void> ModelBuilder::check_shape(std::string_view name,
+                                       std::span<const std::uint64_t> shape) const {
+  KVLENS_TRY(const std::size_t index, index_of(name));
+  const ParameterSpec& spec = specs_[index];
+  const std::vector<std::uint64_t> expected =
+      spec.is_vector ? std::vector<std::uint64_t>{spec.cols}
+                     : std::vector<std::uint64_t>{spec.rows, spec.cols};
+  if (!std::ranges::equal(shape, expected)) {
+    const auto text = [](std::span<const std::uint64_t> dimensions) {
+      std::string list;
+      for (const std::uint64_t dimension : dimensions) {
+        list += (list.empty() ? "" : ", ") + std::to_string(dimension);
+      }
+      return "[" + list + "]";
+    };
+    return fail(ErrorCode::parameter_shape_mismatch,
+                ShapeContext{spec.name, expected, {shape.begin(), shape.end()}},
+                spec.name + " has shape " + text(shape) + ", expected " + text(expected));
+  }
+  return {};
+}
+
 Result<std::span<std::byte>> ModelBuilder::allocate(std::string_view name, DType dtype) {
   KVLENS_TRY(const std::size_t index, index_of(name));
   Slot& slot = slots_[index];

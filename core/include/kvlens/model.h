@@ -129,6 +129,11 @@ class ModelBuilder {
 
   [[nodiscard]] const std::vector<ParameterSpec>& specs() const noexcept { return specs_; }
 
+  // The shape that a file gives for a parameter: [rows, cols], a vector [cols]. Bytes alone cannot
+  // tell a matrix from its transpose. Errors: unknown_parameter, parameter_shape_mismatch.
+  [[nodiscard]] Result<void> check_shape(std::string_view name,
+                                         std::span<const std::uint64_t> shape) const;
+
   // Memory for one parameter, to be filled row-major in `dtype` and then sealed.
   // Errors: unknown_parameter, duplicate_parameter, unsupported_dtype (a vector in blocks, or a row
   // that is not a whole number of blocks), out_of_memory.
