@@ -34,8 +34,7 @@ std::size_t refuse_each_allocation(const std::function<Result<void>()>& call,
     const Result<void> result = call();
     memory::clear_failure();
     if (result) return allowed;
-    const auto context =
-        testing::expect_error<BytesContext>(result, ErrorCode::out_of_memory);
+    const auto context = testing::expect_error<BytesContext>(result, ErrorCode::out_of_memory);
     EXPECT_GT(context.bytes, 0U);
     EXPECT_EQ(memory::live_buffers(), buffers) << "after " << allowed << " allocations";
     EXPECT_EQ(memory::live_bytes(), bytes) << "after " << allowed << " allocations";
@@ -151,8 +150,8 @@ TYPED_TEST(AllocationTest, GenerationFailsWholeAndLeavesTheRng) {
     rng = SplitMix64(77);
     const std::size_t refused = refuse_each_allocation(
         [&]() -> Result<void> {
-          auto made = cached ? generate(*session, request, rng)
-                             : generate_uncached(*session, request, rng);
+          auto made =
+              cached ? generate(*session, request, rng) : generate_uncached(*session, request, rng);
           if (!made) return std::unexpected(made.error());
           kept = std::move(*made);
           return {};
@@ -207,13 +206,11 @@ TYPED_TEST(AllocationTest, SamplingFailsWholeAndLeavesTheRng) {
       [&] { EXPECT_EQ(rng.state(), 5U); });
   EXPECT_GT(refused, 0U);
   EXPECT_NE(rng.state(), 5U);
-  EXPECT_GT(refuse_each_allocation(
-                [&] {
-                  return testing::without_value(
-                      top_tokens(std::span<const TypeParam>(logits), 2));
-                },
-                [] {}),
-            0U);
+  EXPECT_GT(
+      refuse_each_allocation(
+          [&] { return testing::without_value(top_tokens(std::span<const TypeParam>(logits), 2)); },
+          [] {}),
+      0U);
 }
 
 TEST(ModelAllocationTest, ARandomModelFailsWholeAndLeavesTheRng) {
@@ -264,8 +261,8 @@ TEST(ModelAllocationTest, ABuilderWhoseAddFailedCanGoOn) {
   for (const ParameterSpec& spec : specs) {
     const DType dtype = spec.is_vector ? DType::f32 : DType::q8_0;
     const auto bytes = testing::random_matrix(spec.rows, spec.cols, dtype, rng);
-    const std::size_t refused = refuse_each_allocation(
-        [&] { return builder.add(spec.name, dtype, bytes); }, [] {});
+    const std::size_t refused =
+        refuse_each_allocation([&] { return builder.add(spec.name, dtype, bytes); }, [] {});
     EXPECT_GT(refused, 0U);
   }
   EXPECT_TRUE(testing::succeeded(builder.finish()));

@@ -229,8 +229,7 @@ TYPED_TEST(IncrementalAttentionTest, ACacheOfAnotherGeometryOrRopeIsRefused) {
     EXPECT_EQ(cache.len(), 0U);
     return context;
   };
-  const auto heads =
-      refused([](auto& g) { g.n_kv_heads = 1; }, ErrorCode::layer_geometry_mismatch);
+  const auto heads = refused([](auto& g) { g.n_kv_heads = 1; }, ErrorCode::layer_geometry_mismatch);
   EXPECT_EQ(heads.expected, 2U);
   EXPECT_EQ(heads.actual, 1U);
   refused([](auto& g) { g.head_dim = 2; }, ErrorCode::layer_geometry_mismatch);

@@ -213,7 +213,8 @@ TEST_F(BindTest, EachLayersShapeMustBeTheModels) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
-    const auto context = expect_bind_error<LayerMismatchContext>(with_second_layer(c.change), c.code);
+    const auto context =
+        expect_bind_error<LayerMismatchContext>(with_second_layer(c.change), c.code);
     EXPECT_EQ(context.layer, 1U);
     EXPECT_EQ(context.expected, c.expected);
     EXPECT_EQ(context.actual, c.actual);

@@ -107,8 +107,8 @@ TEST(CourseGoldenTest, EachStepLeavesTheKeysAndValuesInEveryLayer) {
         for (std::size_t head = 0; head < course.config.n_heads; ++head) {
           const std::span keys(step.layers[layer].keys);
           const std::span values(step.layers[layer].values);
-          EXPECT_TRUE(all_near(cache.keys(0, head),
-                               keys.subspan(head * head_values, head_values), tolerance));
+          EXPECT_TRUE(all_near(cache.keys(0, head), keys.subspan(head * head_values, head_values),
+                               tolerance));
           EXPECT_TRUE(all_near(cache.values(0, head),
                                values.subspan(head * head_values, head_values), tolerance));
         }
@@ -222,8 +222,7 @@ TEST(CourseGoldenTest, ContrastOfEachGenerationIsTheDifferenceOfItsCounts) {
     for (const CourseGeneration& expected : course.generations) {
       if (expected.steps.empty()) continue;
       SplitMix64 rng(expected.rng_seed);
-      const auto uncached =
-          must(generate_uncached(*session, request_for(course, expected), rng));
+      const auto uncached = must(generate_uncached(*session, request_for(course, expected), rng));
       rng = SplitMix64(expected.rng_seed);
       const auto cached = must(generate(*session, request_for(course, expected), rng));
       session->reset();
@@ -234,9 +233,8 @@ TEST(CourseGoldenTest, ContrastOfEachGenerationIsTheDifferenceOfItsCounts) {
       ASSERT_TRUE(testing::succeeded(difference));
       EXPECT_EQ(difference->cached_score_values, expected.work.attention_score_values);
       EXPECT_EQ(difference->replay_score_values, expected.complete_prefix_attention_score_values);
-      EXPECT_EQ(difference->avoided_score_values,
-                expected.complete_prefix_attention_score_values -
-                    expected.work.attention_score_values);
+      EXPECT_EQ(difference->avoided_score_values, expected.complete_prefix_attention_score_values -
+                                                      expected.work.attention_score_values);
       EXPECT_EQ(difference->cached_projection_rows, expected.work.qkv_projection_rows);
     }
   });
@@ -258,9 +256,8 @@ TEST(CourseGoldenTest, FixtureOfTwoLayersAvoids28Of52Scores) {
   EXPECT_EQ(short_replay.attention_score_values, 16U);
   EXPECT_EQ(long_replay.attention_score_values, 36U);
   const std::vector<std::size_t> lengths = {2, 3};
-  const auto difference =
-      must(contrast(course.config, {lengths, session->work()},
-                    {lengths, must(checked_add(short_replay, long_replay))}));
+  const auto difference = must(contrast(course.config, {lengths, session->work()},
+                                        {lengths, must(checked_add(short_replay, long_replay))}));
   EXPECT_EQ(difference.cached_score_values, 24U);
   EXPECT_EQ(difference.replay_score_values, 52U);
   EXPECT_EQ(difference.avoided_score_values, 28U);
@@ -272,11 +269,11 @@ TEST(CourseGoldenTest, FixtureOfTwoLayersAvoids28Of52Scores) {
 TEST(CourseGoldenTest, FloatStaysWithinSinglePrecisionOfTheReference) {
   // Logits are below 10 in size and a few hundred roundings of 2^-24 away from exact.
   for_each_course_case([](const CourseCase& course) {
-    const auto session =
-        testing::make_session<float>(testing::model_of(course.config, course.parameters, DType::f32));
+    const auto session = testing::make_session<float>(
+        testing::model_of(course.config, course.parameters, DType::f32));
     for (const CourseStep& step : course.steps) {
-      const auto done = step.is_prefill ? session->prefill(step.tokens)
-                                        : session->decode(step.tokens[0]);
+      const auto done =
+          step.is_prefill ? session->prefill(step.tokens) : session->decode(step.tokens[0]);
       ASSERT_TRUE(testing::succeeded(done));
       EXPECT_TRUE(all_near(done->logits, step.logits, 1e-5));
     }

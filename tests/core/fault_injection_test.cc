@@ -95,39 +95,58 @@ TYPED_TEST(FaultInjectionTest, ACallStoppedAtAnySiteChangesNothingAndCanBeMadeAg
   }
 }
 
+// Tries NaN in the first and last element at every site of every call: either an error that changes
+// nothing, or nothing that is kept may differ.
+template <class T>
+void expect_nan_is_caught_or_harmless(const std::shared_ptr<Model>& model) {
+  const std::size_t capacity = model->config().max_seq_len;
+  for (const auto& call : testing::tapped_calls<T>()) {
+    SCOPED_TRACE(call.name);
+    const auto sites = sites_of<T>(model, call, 2);
+    const auto expected = undisturbed<T>(model, call, 2);
+    std::size_t caught = 0;
+    for (std::size_t spoiled = 0; spoiled < sites.size(); ++spoiled) {
+      for (const bool last : {false, true}) {
+        const auto session = testing::make_session<T>(model, capacity, {.chunk_rows = 2});
+        must(call.before(*session));
+        const auto before = snapshot(*session);
+        testing::NanTap<T> tap(spoiled, last);
+        const auto result = call.call(*session, &tap);
+        if (!result) {
+          EXPECT_EQ(result.error().code, ErrorCode::non_finite_value) << result.error().message;
+          ASSERT_TRUE(same_state(snapshot(*session), before))
+              << "NaN at " << describe(sites[spoiled].site);
+          ++caught;
+          continue;
+        }
+        must(session->decode(0));
+        ASSERT_TRUE(testing::same_content(snapshot(*session), expected))
+            << "NaN at " << describe(sites[spoiled].site);
+      }
+    }
+    EXPECT_GT(caught, sites.size());
+  }
+}
+
 TYPED_TEST(FaultInjectionTest, NanAtAnySiteIsCaughtBeforeTheCommitOrReachesNothing) {
-  using T = TypeParam;
   SplitMix64 rng(32);
   for (const auto& [name, config] : configs()) {
-    const auto model = testing::random_model(config, rng);
-    for (const auto& call : testing::tapped_calls<T>()) {
-      SCOPED_TRACE(name + ", " + call.name);
-      const auto sites = sites_of<T>(model, call, 2);
-      const auto expected = undisturbed<T>(model, call, 2);
-      std::size_t caught = 0;
-      for (std::size_t spoiled = 0; spoiled < sites.size(); ++spoiled) {
-        for (const bool last : {false, true}) {
-          const auto session =
-              testing::make_session<T>(model, config.max_seq_len, {.chunk_rows = 2});
-          must(call.before(*session));
-          const auto before = snapshot(*session);
-          testing::NanTap<T> tap(spoiled, last);
-          const auto result = call.call(*session, &tap);
-          if (!result) {
-            EXPECT_EQ(result.error().code, ErrorCode::non_finite_value) << result.error().message;
-            ASSERT_TRUE(same_state(snapshot(*session), before))
-                << "NaN at " << describe(sites[spoiled].site);
-            ++caught;
-            continue;
-          }
-          // Then nothing that is kept may differ.
-          must(session->decode(0));
-          ASSERT_TRUE(testing::same_content(snapshot(*session), expected))
-              << "NaN at " << describe(sites[spoiled].site);
-        }
-      }
-      EXPECT_GT(caught, sites.size());
-    }
+    SCOPED_TRACE(name);
+    expect_nan_is_caught_or_harmless<TypeParam>(testing::random_model(config, rng));
+  }
+}
+
+// Inputs of quantised matrices are rounded to int8, which has no NaN.
+TYPED_TEST(FaultInjectionTest, NanInTheInputOfAQuantisedMatrixIsCaughtToo) {
+  SplitMix64 rng(38);
+  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q5_1}) {
+    SCOPED_TRACE(dtype_info(dtype).name);
+    Config config = testing::tiny_config();
+    config.n_layers = 1;
+    config.d_model = 64;
+    config.head_dim = 16;
+    config.d_ff = 32;
+    expect_nan_is_caught_or_harmless<TypeParam>(testing::random_model(config, rng, dtype));
   }
 }
 
@@ -143,8 +162,8 @@ TYPED_TEST(FaultInjectionTest, NanInTheLastRowsResidualOrLogitsIsAlwaysAnError) 
     if (site.position != 2 || site.stage == Stage::attention_weights) continue;
     const auto session = testing::make_session<T>(model);
     testing::NanTap<T> tap(at, false);
-    const auto context = testing::expect_error<ValueContext>(call.call(*session, &tap),
-                                                             ErrorCode::non_finite_value);
+    const auto context =
+        testing::expect_error<ValueContext>(call.call(*session, &tap), ErrorCode::non_finite_value);
     EXPECT_NE(context.value, context.value) << describe(site);
     ++tried;
   }

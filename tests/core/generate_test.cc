@@ -61,8 +61,8 @@ TYPED_TEST_SUITE(GenerateTest, ComputeTypes);
 
 TYPED_TEST(GenerateTest, ABudgetOfZeroDoesNoWork) {
   for (const bool greedy : {true, false}) {
-    const Generation done = this->run(
-        {.prompt = this->prompt_, .max_new_tokens = 0, .sampling = {.greedy = greedy}});
+    const Generation done =
+        this->run({.prompt = this->prompt_, .max_new_tokens = 0, .sampling = {.greedy = greedy}});
     EXPECT_TRUE(done.tokens.empty());
     EXPECT_TRUE(done.steps.empty());
     EXPECT_EQ(done.stop, StopReason::token_limit);
@@ -73,8 +73,7 @@ TYPED_TEST(GenerateTest, ABudgetOfZeroDoesNoWork) {
 }
 
 TYPED_TEST(GenerateTest, ABudgetOfOneNeedsNoDecode) {
-  const Generation done =
-      this->run({.prompt = this->prompt_, .max_new_tokens = 1, .sampling = {}});
+  const Generation done = this->run({.prompt = this->prompt_, .max_new_tokens = 1, .sampling = {}});
   EXPECT_EQ(done.tokens.size(), 1U);
   EXPECT_EQ(done.stop, StopReason::token_limit);
   EXPECT_EQ(done.work.prefill_tokens, 2U);
@@ -83,8 +82,7 @@ TYPED_TEST(GenerateTest, ABudgetOfOneNeedsNoDecode) {
 }
 
 TYPED_TEST(GenerateTest, TheLastTokenOfABudgetIsNotDecoded) {
-  const Generation done =
-      this->run({.prompt = this->prompt_, .max_new_tokens = 3, .sampling = {}});
+  const Generation done = this->run({.prompt = this->prompt_, .max_new_tokens = 3, .sampling = {}});
   EXPECT_EQ(done.tokens.size(), 3U);
   EXPECT_EQ(done.work.decode_tokens, 2U);
   EXPECT_EQ(this->session_->kv_len(), 4U);
@@ -112,8 +110,8 @@ TYPED_TEST(GenerateTest, EosStopsAndIsTheLastTokenButIsNotDecoded) {
   const Generation free_run =
       this->run({.prompt = this->prompt_, .max_new_tokens = 100, .sampling = {}});
   const std::uint32_t eos = free_run.tokens[0];
-  const Generation done = this->run(
-      {.prompt = this->prompt_, .max_new_tokens = 100, .eos_token = eos, .sampling = {}});
+  const Generation done =
+      this->run({.prompt = this->prompt_, .max_new_tokens = 100, .eos_token = eos, .sampling = {}});
   EXPECT_EQ(done.tokens, std::vector<std::uint32_t>{eos});
   EXPECT_EQ(done.stop, StopReason::eos);
   EXPECT_EQ(done.work.decode_tokens, 0U);

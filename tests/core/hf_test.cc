@@ -138,9 +138,8 @@ template <class T>
 void expect_greedy_run(const HfCase& hf) {
   const auto session = testing::make_session<T>(model_of(hf, Storage::as_in_file));
   SplitMix64 rng(1);
-  const GenerateRequest request{.prompt = hf.greedy_prompt,
-                                .max_new_tokens = hf.greedy_output.size(),
-                                .sampling = {}};
+  const GenerateRequest request{
+      .prompt = hf.greedy_prompt, .max_new_tokens = hf.greedy_output.size(), .sampling = {}};
   EXPECT_EQ(must(generate_uncached(*session, request, rng)).tokens, hf.greedy_output);
   EXPECT_EQ(must(generate(*session, request, rng)).tokens, hf.greedy_output);
   EXPECT_EQ(rng.state(), 1U);
@@ -176,8 +175,8 @@ TEST(HfGoldenTest, WeightsKeptInBf16GiveTheBitsOfTheSameWeightsInF32) {
 TEST(Llama3ScalingTest, KeepsShortWavesAndSlowsLongOnesByTheFactor) {
   const auto factors = testing::llama3_freq_factors({8.0, 1.0, 4.0, 32.0}, 500000.0, 8);
   ASSERT_EQ(factors.size(), 4U);
-  EXPECT_EQ(factors[0], 1.0);            // wavelength 6.28 < 32 / 4
-  EXPECT_DOUBLE_EQ(factors[1], 8.0);     // 6.28 * 500000^(1/4) = 167 > 32
+  EXPECT_EQ(factors[0], 1.0);         // wavelength 6.28 < 32 / 4
+  EXPECT_DOUBLE_EQ(factors[1], 8.0);  // 6.28 * 500000^(1/4) = 167 > 32
   EXPECT_DOUBLE_EQ(factors[3], 8.0);
 }
 

@@ -28,7 +28,8 @@ class LayerKvCacheTest : public ::testing::Test {
   // [batch, n_kv_heads, head_dim], distinct in every element: first, first + 1, ...
   static std::vector<T> row(int first) {
     std::vector<T> values(8);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(first) + static_cast<T>(i);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<T>(first) + static_cast<T>(i);
     return values;
   }
   void expect_one_row_of(const std::vector<T>& keys, const std::vector<T>& values) {
@@ -195,8 +196,8 @@ TYPED_TEST(LayerKvCacheTest, RowsPreparedForOtherStorageAreNotCommitted) {
 }
 
 TYPED_TEST(LayerKvCacheTest, MoreRowsThanThereIsRoomForAreNotCommitted) {
-  const auto limit = expect_error<LimitContext>(
-      this->cache_.commit(this->cache_.prepared(4)), ErrorCode::cache_full);
+  const auto limit = expect_error<LimitContext>(this->cache_.commit(this->cache_.prepared(4)),
+                                                ErrorCode::cache_full);
   EXPECT_EQ(limit.value, 4U);
   EXPECT_EQ(limit.limit, 3U);
   EXPECT_EQ(this->cache_.len(), 0U);
@@ -205,12 +206,8 @@ TYPED_TEST(LayerKvCacheTest, MoreRowsThanThereIsRoomForAreNotCommitted) {
 // FNV-1a by its definition, over keys then values, head by head.
 TYPED_TEST(LayerKvCacheTest, ContentHashIsFnv1aOfTheRowsBytes) {
   using T = TypeParam;
-  auto cache = must(LayerKvCache<T>::create({.batch = 1,
-                                             .n_kv_heads = 2,
-                                             .head_dim = 2,
-                                             .capacity = 4,
-                                             .max_seq_len = 4,
-                                             .rope = {}}));
+  auto cache = must(LayerKvCache<T>::create(
+      {.batch = 1, .n_kv_heads = 2, .head_dim = 2, .capacity = 4, .max_seq_len = 4, .rope = {}}));
   EXPECT_EQ(cache.content_hash(0), 0xcbf29ce484222325U);
   must(cache.append(std::vector<T>{1, 2, 3, 4}, std::vector<T>{5, 6, 7, 8}));
   must(cache.append(std::vector<T>{9, 10, 11, 12}, std::vector<T>{13, 14, 15, 16}));
@@ -232,9 +229,9 @@ TEST(LayerKvCacheCreateTest, NeedsABatchAndACapacityWithinTheModelsPositions) {
   };
   expect_error<NoContext>(create([](auto& g) { g.batch = 0; }), ErrorCode::zero_batch);
   expect_error<NoContext>(create([](auto& g) { g.capacity = 0; }), ErrorCode::zero_capacity);
-  const auto limit = expect_error<LimitContext>(create([](auto& g) { g.capacity = 6; }),
-                                                ErrorCode::capacity_exceeds_max_seq_len,
-                                                "cache capacity is 6, the model's max_seq_len is 5");
+  const auto limit = expect_error<LimitContext>(
+      create([](auto& g) { g.capacity = 6; }), ErrorCode::capacity_exceeds_max_seq_len,
+      "cache capacity is 6, the model's max_seq_len is 5");
   EXPECT_EQ(limit.value, 6U);
   EXPECT_EQ(limit.limit, 5U);
   EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 5; })));

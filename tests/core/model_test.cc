@@ -30,8 +30,8 @@ TEST(ParameterSpecsTest, AreInTheDocumentedOrderAndShape) {
   const auto listed = [](const Config& c) {
     std::vector<std::string> lines;
     for (const ParameterSpec& spec : parameter_specs(c)) {
-      lines.push_back(spec.name + " " + std::to_string(spec.rows) + "x" + std::to_string(spec.cols) +
-                      (spec.is_vector ? " vector" : ""));
+      lines.push_back(spec.name + " " + std::to_string(spec.rows) + "x" +
+                      std::to_string(spec.cols) + (spec.is_vector ? " vector" : ""));
     }
     return lines;
   };
@@ -75,9 +75,8 @@ TEST_F(ModelBuilderTest, AnInvalidConfigurationHasNoBuilder) {
 
 TEST_F(ModelBuilderTest, FinishNamesTheFirstParameterThatIsMissingAndCanBeTriedAgain) {
   add_all_but("layers.1.up_proj");
-  const auto context =
-      expect_error<NameContext>(builder_.finish(), ErrorCode::missing_parameter,
-                                "parameter \"layers.1.up_proj\" is missing");
+  const auto context = expect_error<NameContext>(builder_.finish(), ErrorCode::missing_parameter,
+                                                 "parameter \"layers.1.up_proj\" is missing");
   EXPECT_EQ(context.name, "layers.1.up_proj");
   must(builder_.add("layers.1.up_proj", DType::f64, zeros(spec("layers.1.up_proj"), DType::f64)));
   const auto model = must(builder_.finish());
@@ -131,13 +130,30 @@ TEST_F(ModelBuilderTest, SealNeedsMemoryToSeal) {
 
 TEST_F(ModelBuilderTest, BytesOfAnotherSizeAreRefused) {
   const std::vector<std::byte> bytes(23);
-  const auto context =
-      expect_error<MismatchContext>(builder_.add("final_norm", DType::f32, bytes),
-                                    ErrorCode::parameter_size_mismatch,
-                                    "final_norm takes 24 bytes, got 23");
+  const auto context = expect_error<MismatchContext>(builder_.add("final_norm", DType::f32, bytes),
+                                                     ErrorCode::parameter_size_mismatch,
+                                                     "final_norm takes 24 bytes, got 23");
   EXPECT_EQ(context.expected, 24U);
   EXPECT_EQ(context.actual, 23U);
   must(builder_.add("final_norm", DType::f32, zeros(spec("final_norm"), DType::f32)));
+}
+
+TEST_F(ModelBuilderTest, AShapeIsOutputsByInputsAndATransposeIsRefused) {
+  using Shape = std::vector<std::uint64_t>;
+  EXPECT_TRUE(testing::succeeded(builder_.check_shape("layers.0.q_proj", Shape{8, 6})));
+  EXPECT_TRUE(testing::succeeded(builder_.check_shape("final_norm", Shape{6})));
+  const auto context = expect_error<ShapeContext>(
+      builder_.check_shape("layers.0.q_proj", Shape{6, 8}), ErrorCode::parameter_shape_mismatch,
+      "layers.0.q_proj has shape [6, 8], expected [8, 6]");
+  EXPECT_EQ(context.name, "layers.0.q_proj");
+  EXPECT_EQ(context.expected, (Shape{8, 6}));
+  EXPECT_EQ(context.actual, (Shape{6, 8}));
+  expect_error<ShapeContext>(builder_.check_shape("final_norm", Shape{1, 6}),
+                             ErrorCode::parameter_shape_mismatch);
+  expect_error<ShapeContext>(builder_.check_shape("final_norm", {}),
+                             ErrorCode::parameter_shape_mismatch);
+  expect_error<NameContext>(builder_.check_shape("lm_head", Shape{7, 6}),
+                            ErrorCode::unknown_parameter);
 }
 
 TEST_F(ModelBuilderTest, BlocksAreForMatricesOfWholeBlocks) {
@@ -154,14 +170,14 @@ TEST_F(ModelBuilderTest, BlocksAreForMatricesOfWholeBlocks) {
 }
 
 TEST_F(ModelBuilderTest, ANonFiniteValueDropsTheParameterAndItCanBeGivenAnew) {
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
       std::vector<double> values(6, 1.0);
       values[4] = bad;
-      const auto context =
-          expect_error<ValueContext>(builder_.add("final_norm", dtype, testing::encode(values, dtype)),
-                                     ErrorCode::non_finite_parameter);
+      const auto context = expect_error<ValueContext>(
+          builder_.add("final_norm", dtype, testing::encode(values, dtype)),
+          ErrorCode::non_finite_parameter);
       EXPECT_EQ(context.tensor, "final_norm");
       EXPECT_EQ(context.index, 4U);
     }
@@ -188,9 +204,8 @@ TEST(ModelTest, NonFiniteHalvesAndBlockScalesAreRefusedInEveryType) {
     const std::size_t second_block = info.block_bytes + offset;
     bytes[second_block] = std::byte{0};
     bytes[second_block + 1] = std::byte{0x7c};  // infinity
-    const auto context =
-        expect_error<ValueContext>(builder.add("token_embedding", dtype, bytes),
-                                   ErrorCode::non_finite_parameter);
+    const auto context = expect_error<ValueContext>(builder.add("token_embedding", dtype, bytes),
+                                                    ErrorCode::non_finite_parameter);
     EXPECT_EQ(context.index, info.block_values);
     bytes[second_block + 1] = std::byte{0x3c};
     EXPECT_TRUE(testing::succeeded(builder.add("token_embedding", dtype, bytes)));
@@ -232,7 +247,8 @@ TEST(ModelTest, ReadRowsGivesTheValuesThatBlocksStandFor) {
   must(builder.add("token_embedding", DType::q8_0, bytes));
   const auto specs = builder.specs();
   for (const ParameterSpec& spec : specs) {
-    if (spec.name != "token_embedding") must(builder.add(spec.name, DType::f32, zeros(spec, DType::f32)));
+    if (spec.name != "token_embedding")
+      must(builder.add(spec.name, DType::f32, zeros(spec, DType::f32)));
   }
   const auto model = must(builder.finish());
   std::vector<double> read(expected.size());

@@ -36,7 +36,8 @@ std::vector<T> replayed_logits(const std::shared_ptr<Model>& model,
   return testing::copy_of(replay.logits.span());
 }
 
-// Runs the calls of `composition` and compares the logits of each with the replay's at that position.
+// Runs the calls of `composition` and compares the logits of each with the replay's at that
+// position.
 template <class T>
 void expect_each_call_equals(Session<T>& session, std::span<const std::uint32_t> tokens,
                              const Composition& composition, const std::vector<T>& logits,
@@ -84,9 +85,9 @@ TYPED_TEST(ReplayEqualityTest, ReplayOfAPrefixIsTheBeginningOfTheReplayOfMore) {
     const auto session = testing::make_session<T>(model);
     for (std::size_t n = 1; n <= tokens.size(); ++n) {
       const auto replay = must(session->replay(std::span(tokens).first(n)));
-      EXPECT_TRUE(same_bits(std::as_const(replay.logits).span(),
-                            std::span<const T>(all).subspan((n - 1) * config.vocab_size,
-                                                            config.vocab_size)));
+      EXPECT_TRUE(same_bits(
+          std::as_const(replay.logits).span(),
+          std::span<const T>(all).subspan((n - 1) * config.vocab_size, config.vocab_size)));
     }
   }
 }
@@ -118,8 +119,8 @@ TYPED_TEST(ReplayEqualityTest, RandomDecodersSplitAtRandomEqualTheirReplayAndThe
     SplitMix64 rng(seed);
     const Config config = testing::random_config(rng);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + testing::describe(config));
-    const auto model = testing::random_model(config, rng, rng.next() % 2 == 0 ? DType::f64
-                                                                               : DType::f32);
+    const auto model =
+        testing::random_model(config, rng, rng.next() % 2 == 0 ? DType::f64 : DType::f32);
     const std::size_t n = testing::random_size(rng, 1, config.max_seq_len);
     const auto tokens = testing::random_tokens(rng, n, config.vocab_size);
     const std::vector<T> logits = replayed_logits<T>(model, tokens);
@@ -170,9 +171,8 @@ TYPED_TEST(ReplayEqualityTest, ReplayDoesNotDependOnChunkSizeOrThreads) {
     const std::vector<T> logits = replayed_logits<T>(model, tokens);
     const Work work = must(testing::make_session<T>(model)->replay(tokens, true)).work;
     for (const std::size_t chunk_rows : chunk_sizes) {
-      const auto session =
-          testing::make_session<T>(model, config.max_seq_len,
-                                   {.chunk_rows = chunk_rows, .pool = testing::make_pool(3)});
+      const auto session = testing::make_session<T>(
+          model, config.max_seq_len, {.chunk_rows = chunk_rows, .pool = testing::make_pool(3)});
       const auto replay = must(session->replay(tokens, true));
       EXPECT_TRUE(same_bits(replay.logits.span(), std::span<const T>(logits)));
       EXPECT_TRUE(testing::same_work(replay.work, work));

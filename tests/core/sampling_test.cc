@@ -162,9 +162,9 @@ TEST(SamplingTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) 
   const std::vector<std::uint32_t> recent = {0, 2, 0, 2, 2};
   SplitMix64 rng(1);
   // 4 / 2 = 2 falls behind 3; each id counts once however often it came.
-  EXPECT_EQ(must(sample(std::span<const double>(logits), {.repetition_penalty = 2.0}, rng, recent))
-                .token,
-            1U);
+  EXPECT_EQ(
+      must(sample(std::span<const double>(logits), {.repetition_penalty = 2.0}, rng, recent)).token,
+      1U);
   // 2, 3, -2, -1.5: the negative one went down.
   const double total = std::exp(-1.0) + 1 + std::exp(-5.0) + std::exp(-4.5);
   const double before = (std::exp(-1.0) + 1) / total;
@@ -248,9 +248,9 @@ TEST(SamplingTest, NoLogitsOrNonFiniteOnesLeaveTheRng) {
                             ErrorCode::empty_prompt);
     std::vector<double> logits = halves;
     logits[2] = std::numeric_limits<double>::infinity();
-    const auto context = expect_error<ValueContext>(
-        sample(std::span<const double>(logits), {.greedy = greedy}, rng),
-        ErrorCode::non_finite_value);
+    const auto context =
+        expect_error<ValueContext>(sample(std::span<const double>(logits), {.greedy = greedy}, rng),
+                                   ErrorCode::non_finite_value);
     EXPECT_EQ(context.tensor, "logits");
     EXPECT_EQ(context.index, 2U);
     EXPECT_EQ(rng.state(), 3U);

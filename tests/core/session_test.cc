@@ -421,8 +421,7 @@ TYPED_TEST(SessionTest, RowsAreNotCommittedToACacheThatChangedUnderWay) {
     must(session->begin(Phase::extend, more));
     must(session->advance());
     must(session->cache()->layers()[layer].truncate(2));
-    const auto context =
-        expect_error<MismatchContext>(session->finish(), ErrorCode::cache_changed);
+    const auto context = expect_error<MismatchContext>(session->finish(), ErrorCode::cache_changed);
     EXPECT_EQ(context.expected, 3U);
     EXPECT_EQ(context.actual, 2U);
     EXPECT_FALSE(session->call_in_progress());
@@ -452,12 +451,8 @@ TYPED_TEST(SessionTest, ALayerThatWasChangedBetweenCallsIsNoticedBeforeAnyWork) 
   expect_error<MismatchContext>(this->session_->decode(1), ErrorCode::cache_changed);
   must(this->session_->cache()->layers()[0].truncate(1));
   auto& layer = this->session_->cache()->layers()[1];
-  layer = must(LayerKvCache<TypeParam>::create({.batch = 1,
-                                                .n_kv_heads = 1,
-                                                .head_dim = 2,
-                                                .capacity = 1,
-                                                .max_seq_len = 1,
-                                                .rope = {}}));
+  layer = must(LayerKvCache<TypeParam>::create(
+      {.batch = 1, .n_kv_heads = 1, .head_dim = 2, .capacity = 1, .max_seq_len = 1, .rope = {}}));
   must(layer.append(std::vector<TypeParam>{1, 2}, std::vector<TypeParam>{1, 2}));
   expect_error<MismatchContext>(this->session_->decode(1), ErrorCode::cache_changed);
   EXPECT_TRUE(testing::same_work(this->session_->work(), work));

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <array>
+#include <cstdio>
 
 #include "kvlens/session.h"
 #include "support/expect.h"
@@ -50,12 +50,13 @@ void expect_split_equals_replay(const StorageType& type, std::uint64_t seed) {
     const auto composition = testing::random_composition(rng, n);
     std::size_t done = 0;
     for (const std::size_t part : composition.parts) {
-      const auto step = must(run_part(*session, std::span<const std::uint32_t>(tokens).subspan(done, part),
-                                      composition.decode_singles, false));
+      const auto step =
+          must(run_part(*session, std::span<const std::uint32_t>(tokens).subspan(done, part),
+                        composition.decode_singles, false));
       done += part;
       ASSERT_TRUE(testing::same_bits(
-          step.logits, replay.logits.span().subspan((done - 1) * config.vocab_size,
-                                                    config.vocab_size)))
+          step.logits,
+          replay.logits.span().subspan((done - 1) * config.vocab_size, config.vocab_size)))
           << describe(composition) << ", chunk_rows " << chunk_rows;
     }
     const auto expected = testing::snapshot(*reference);
@@ -77,7 +78,8 @@ TEST_P(StorageTypeTest, CachedEqualsReplayedInFloatAndDouble) {
 INSTANTIATE_TEST_SUITE_P(EveryType, StorageTypeTest, ::testing::ValuesIn(storage_types()),
                          [](const auto& parameter) { return parameter.param.name; });
 
-// The same weight values give the same bits however they are stored, as long as they are exact there.
+// The same weight values give the same bits however they are stored, as long as they are exact
+// there.
 TEST(StorageTypesTest, EighthsStoredAsF64F32F16AndBf16GiveTheSameBits) {
   const Config config = testing::tiny_config();
   std::vector<std::vector<float>> logits;

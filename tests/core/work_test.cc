@@ -1,4 +1,5 @@
-// Counters are checked 64-bit sums; a contrast compares what was measured with what a formula gives.
+// Counters are checked 64-bit sums; a contrast compares what was measured with what a formula
+// gives.
 
 #include "kvlens/work.h"
 
@@ -27,32 +28,32 @@ TEST(WorkTest, CheckedAddAddsEveryCounter) {
 #undef KVLENS_SET
   const Work sum = must(checked_add(a, b));
   next = 1;
-#define KVLENS_EXPECT(name) EXPECT_EQ(sum.name, 101 * next) << #name, ++next;
+#define KVLENS_EXPECT(name) EXPECT_EQ(sum.name, 101 * next++) << #name;
   KVLENS_WORK_COUNTERS(KVLENS_EXPECT)
 #undef KVLENS_EXPECT
   EXPECT_EQ(next, 16U);
 }
 
 TEST(WorkTest, OverflowOfAnyCounterIsAnErrorThatNamesIt) {
-#define KVLENS_OVERFLOW(name)                                                            \
-  {                                                                                      \
-    Work a;                                                                              \
-    Work b;                                                                              \
-    a.name = largest;                                                                    \
-    EXPECT_TRUE(testing::succeeded(checked_add(a, b)));                                  \
-    b.name = 1;                                                                          \
-    const auto sum = checked_add(a, b);                                                  \
-    expect_error<NoContext>(sum, ErrorCode::work_overflow);                              \
+#define KVLENS_OVERFLOW(name)                                                             \
+  {                                                                                       \
+    Work a;                                                                               \
+    Work b;                                                                               \
+    a.name = largest;                                                                     \
+    EXPECT_TRUE(testing::succeeded(checked_add(a, b)));                                   \
+    b.name = 1;                                                                           \
+    const auto sum = checked_add(a, b);                                                   \
+    expect_error<NoContext>(sum, ErrorCode::work_overflow);                               \
     EXPECT_NE(sum.error().message.find(#name), std::string::npos) << sum.error().message; \
-    expect_error<NoContext>(checked_add(b, a), ErrorCode::work_overflow);                \
+    expect_error<NoContext>(checked_add(b, a), ErrorCode::work_overflow);                 \
   }
   KVLENS_WORK_COUNTERS(KVLENS_OVERFLOW)
 #undef KVLENS_OVERFLOW
 }
 
-// 2 layers, 2 heads. Cached: prefill of 2, decodes to 3 and 4: rows of 1 + 2 + 3 + 4 = 10 entries in
-// each of 4 tensors. Replay: grids of 4 + 9 + 16 = 29. Projections: q, k and v in 2 layers, of 4 rows
-// and of 2 + 3 + 4 rows.
+// 2 layers, 2 heads. Cached: prefill of 2, decodes to 3 and 4: rows of 1 + 2 + 3 + 4 = 10 entries
+// in each of 4 tensors. Replay: grids of 4 + 9 + 16 = 29. Projections: q, k and v in 2 layers, of 4
+// rows and of 2 + 3 + 4 rows.
 class ContrastTest : public ::testing::Test {
  protected:
   Config config_ = testing::tiny_config();
@@ -93,14 +94,14 @@ TEST_F(ContrastTest, APromptAloneOfOneTokenAvoidsNothing) {
 
 TEST_F(ContrastTest, ACountThatIsNotTheFormulasIsAnErrorWithBoth) {
   struct Case {
-    std::uint64_t Work::*counter;
+    std::uint64_t Work::* counter;
     bool cached;
     std::uint64_t computed;
   };
-  for (const Case& c : {Case{&Work::attention_score_values, true, 40},
-                        Case{&Work::qkv_projection_rows, true, 24},
-                        Case{&Work::attention_score_values, false, 116},
-                        Case{&Work::qkv_projection_rows, false, 54}}) {
+  for (const Case& c :
+       {Case{&Work::attention_score_values, true, 40}, Case{&Work::qkv_projection_rows, true, 24},
+        Case{&Work::attention_score_values, false, 116},
+        Case{&Work::qkv_projection_rows, false, 54}}) {
     for (const int by : {-1, 1}) {
       Work& work = c.cached ? cached_ : replay_;
       work.*(c.counter) = c.computed + static_cast<std::uint64_t>(by);

@@ -37,7 +37,7 @@ struct CourseStep {
   std::vector<double> logits;
   std::vector<double> complete_prefix_last_logits;
   std::uint64_t complete_prefix_attention_score_values = 0;
-  CourseWork work;                                              // since the first step
+  CourseWork work;                                                   // since the first step
   std::vector<std::vector<std::vector<double>>> attention_last_row;  // [layer][head][len]
   std::vector<CourseLayer> layers;
 };

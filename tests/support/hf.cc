@@ -22,8 +22,8 @@ RopeSpec read_rope(const Json& json, std::size_t head_dim) {
   rope.pairing = RopePairing::half_split;
   Json scaling = value_or(json, "rope_parameters", value_or(json, "rope_scaling", Json::object()));
   rope.theta = value_or(scaling, "rope_theta", value_or(json, "rope_theta", 10000.0));
-  const std::string type =
-      value_or<std::string>(scaling, "rope_type", value_or<std::string>(scaling, "type", "default"));
+  const std::string type = value_or<std::string>(scaling, "rope_type",
+                                                 value_or<std::string>(scaling, "type", "default"));
   if (type == "llama3") {
     rope.freq_factors = llama3_freq_factors(
         {field(scaling, "factor").get<double>(), field(scaling, "low_freq_factor").get<double>(),
@@ -126,8 +126,8 @@ HfCase read_hf_case(const std::filesystem::path& folder) {
   const Json golden = read_json(folder / "golden.json");
   hf.tokens = ids(field(golden, "tokens"));
   hf.logits = field(golden, "logits").get<std::vector<std::vector<double>>>();
-  hf.attentions = field(golden, "attentions")
-                      .get<std::vector<std::vector<std::vector<std::vector<double>>>>>();
+  hf.attentions =
+      field(golden, "attentions").get<std::vector<std::vector<std::vector<std::vector<double>>>>>();
   const Json& greedy = field(golden, "greedy");
   hf.greedy_prompt = ids(field(greedy, "prompt"));
   hf.greedy_output = ids(field(greedy, "output"));

@@ -19,7 +19,8 @@ struct HfCase {
   std::vector<StoredTensor> tensors;  // kvlens names
   std::vector<std::uint32_t> tokens;
   std::vector<std::vector<double>> logits;  // [token][vocab]
-  std::vector<std::vector<std::vector<std::vector<double>>>> attentions;  // [layer][head][row][0..row]
+  std::vector<std::vector<std::vector<std::vector<double>>>>
+      attentions;  // [layer][head][row][0..row]
   std::vector<std::uint32_t> greedy_prompt;
   std::vector<std::uint32_t> greedy_output;
 };

@@ -2,12 +2,11 @@
 #pragma once
 
 #define JSON_NOEXCEPTION 1
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

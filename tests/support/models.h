@@ -26,7 +26,8 @@ struct NamedValues {
 // `values` in a plain float type. f16 is not offered: nothing here needs a rounding to it.
 std::vector<std::byte> encode(std::span<const double> values, DType dtype);
 
-// Bytes of `rows` x `cols` random finite values in any storage type; blocks have small random scales.
+// Bytes of `rows` x `cols` random finite values in any storage type; blocks have small random
+// scales.
 std::vector<std::byte> random_matrix(std::size_t rows, std::size_t cols, DType dtype,
                                      SplitMix64& rng);
 
@@ -53,7 +54,8 @@ std::string describe(const Config& config);
 
 // Uniform in [low, high].
 std::size_t random_size(SplitMix64& rng, std::size_t low, std::size_t high);
-std::vector<std::uint32_t> random_tokens(SplitMix64& rng, std::size_t count, std::size_t vocab_size);
+std::vector<std::uint32_t> random_tokens(SplitMix64& rng, std::size_t count,
+                                         std::size_t vocab_size);
 
 template <class T>
 std::unique_ptr<Session<T>> make_session(const std::shared_ptr<Model>& model, std::size_t capacity,

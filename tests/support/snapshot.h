@@ -53,10 +53,10 @@ Snapshot<T> snapshot(const Session<T>& session) {
 
 inline std::string differing_counters(const Work& actual, const Work& expected) {
   std::string names;
-#define KVLENS_COMPARE(name)                                                               \
-  if (actual.name != expected.name) {                                                      \
-    names += " " #name " " + std::to_string(actual.name) + ", expected " +                 \
-             std::to_string(expected.name);                                                \
+#define KVLENS_COMPARE(name)                                               \
+  if (actual.name != expected.name) {                                      \
+    names += " " #name " " + std::to_string(actual.name) + ", expected " + \
+             std::to_string(expected.name);                                \
   }
   KVLENS_WORK_COUNTERS(KVLENS_COMPARE)
 #undef KVLENS_COMPARE
