@@ -167,6 +167,17 @@ export const prefillNext = (): Promise<boolean> =>
     }
   });
 
+/** A run told by its rows: the first `prefilled` of them by one prefill, the others decoded one by one. */
+export const replayRows = (ids: readonly number[], prefilled: number): Promise<boolean> =>
+  run('prefill', 'run', async (progressing) => {
+    const begin = Math.max(1, Math.min(prefilled, ids.length));
+    await forward(ids.slice(0, begin), 'prompt', null, progressing);
+    for (const id of ids.slice(begin)) {
+      const how = currentCall.value?.candidates[0]?.token === id ? 'greedy' : 'clicked';
+      await forward([id], how, null, progressing);
+    }
+  });
+
 /** A token of the person's own choice. What was left of the prompt is dropped. */
 export const decodeToken = (id: number): Promise<boolean> =>
   run('decode', 'run', async (progressing) => {

@@ -42,7 +42,7 @@ export async function startEngine(): Promise<boolean> {
         engine.value = undefined;
         live.value = undefined;
         hasLogits.value = false;
-        report('engine', { kind: 'other', message: '' });
+        report('engine', { kind: 'engine_ended' });
       });
     });
     return true;

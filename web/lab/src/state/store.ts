@@ -21,7 +21,7 @@ export type Problem =
   | { readonly kind: 'trace'; readonly fault: TraceFault }
   | { readonly kind: 'ids'; readonly text: string; readonly vocabSize: number }
   | { readonly kind: 'download_too_large'; readonly bytes: number; readonly limit: number }
-  | { readonly kind: 'isolation_failed' };
+  | { readonly kind: 'engine_ended' };
 
 export type BusyKind = 'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'break';
 
@@ -113,3 +113,6 @@ export function clearProblem(...sites: readonly Site[]): void {
 export function announce(text: string): void {
   announcement.value = text;
 }
+
+/** The KV head that is looked at; its position is `position`. */
+export const cell = signal<{ readonly layer: number; readonly kvHead: number }>({ layer: 0, kvHead: 0 });

@@ -1,0 +1,21 @@
+// Starts the page: settings, engine, and a first run that is computed here and now.
+import { render } from 'preact';
+import './styles/tokens.css';
+import './styles/base.css';
+import './styles/controls.css';
+import './styles/layout.css';
+import './styles/parts.css';
+import './figures/figures.css';
+import { App } from './app.jsx';
+import { keepOffline } from './offline.js';
+import { followSettings } from './settings.js';
+import { speakOutcomes } from './speak.js';
+import { followAddress, readAddress } from './state/address.js';
+import { openWith } from './state/opening.js';
+
+followSettings();
+const root = document.getElementById('app');
+if (root) render(<App />, root);
+speakOutcomes();
+void openWith(readAddress()).then(followAddress);
+void keepOffline();

@@ -1,0 +1,128 @@
+// The key and the value of one position in one KV head, as the cache holds them.
+import { useSignalEffect, useSignal } from '@preact/signals';
+import type { CacheRow, FloatArray } from 'kvlens';
+import { text } from '../i18n/index.js';
+import { visibleToken } from '../figures/index.js';
+import { calls, cell, isLive, live, position, report, rows, trace } from '../state/store.js';
+import { asProblem } from '../state/work.js';
+import { ProblemAt } from '../ui/controls.jsx';
+
+/** All digits that the number has: the shortest text that reads back as it. */
+function exact(value: number, single: boolean): string {
+  if (!single) return String(value);
+  for (let digits = 6; digits < 9; ++digits) {
+    const short = value.toPrecision(digits);
+    if (Math.fround(Number(short)) === value) return String(Number(short));
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+function Vector({ name, values, single }: { readonly name: string; readonly values: FloatArray; readonly single: boolean }) {
+  const t = text.value.timeline;
+  const largest = Math.max(...[...values].map(Math.abs)) || 1;
+  const gap = values.length > 48 ? 0 : 0.15;
+  return (
+    <figure class="vector">
+      <figcaption class="small">
+        {t.vector(name, values.length)} <span class="muted">±{exact(Number(largest.toPrecision(3)), false)}</span>
+      </figcaption>
+      <svg
+        viewBox={`0 -1 ${values.length} 2`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${name}: ${[...values].map((value) => value.toPrecision(3)).join(', ')}`}
+      >
+        {[...values].map((value, index) => {
+          const height = Math.abs(value) / largest;
+          return (
+            <rect key={index} x={index + gap / 2} width={1 - gap} y={value > 0 ? -height : 0} height={height} class="vector-bar">
+              <title>{`${index}: ${exact(value, single)}`}</title>
+            </rect>
+          );
+        })}
+        <line x1="0" x2={values.length} y1="0" y2="0" class="vector-zero" vector-effect="non-scaling-stroke" />
+      </svg>
+    </figure>
+  );
+}
+
+function Numbers({ row, single }: { readonly row: CacheRow; readonly single: boolean }) {
+  const t = text.value.timeline;
+  return (
+    <details>
+      <summary>{t.exact}</summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t.exact}>
+        <table data-testid="cell-numbers">
+          <thead>
+            <tr>
+              <th scope="col">{t.index}</th>
+              <th scope="col">{t.key}</th>
+              <th scope="col">{t.value}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...row.key].map((value, index) => (
+              <tr key={index}>
+                <th scope="row">{index}</th>
+                <td>{exact(value, single)}</td>
+                <td>{exact(row.value[index] ?? 0, single)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+export function CellView() {
+  const fetched = useSignal<CacheRow | undefined>(undefined);
+  useSignalEffect(() => {
+    const current = live.value;
+    const { layer, kvHead } = cell.value;
+    const at = position.value;
+    // A call may have replaced the row, after a fork: every call asks anew.
+    void calls.value;
+    if (!current || !isLive.value || at < 0) {
+      fetched.value = undefined;
+      return undefined;
+    }
+    const { nLayers, nKvHeads } = current.model.config;
+    let wanted = true;
+    current.session.cache.row(Math.min(layer, nLayers - 1), Math.min(kvHead, nKvHeads - 1), at).then(
+      (row) => {
+        if (wanted) fetched.value = row;
+      },
+      (error: unknown) => {
+        // While another model replaces this one, its cache is gone before its last rows were asked for.
+        if (wanted && live.value === current && at < rows.value.length) report('cell', asProblem(error));
+      },
+    );
+    return () => {
+      wanted = false;
+    };
+  });
+  const t = text.value.timeline;
+  const shown = rows.value[position.value];
+  const row = fetched.value;
+  if (!shown || !trace.value) return null;
+  const single = trace.value.model.compute === 'f32';
+  const { layer, kvHead } = cell.value;
+  return (
+    <div class="cell" data-testid="cell">
+      <h3>{t.cellHeading}</h3>
+      <p class="muted small">{t.cell(layer, kvHead, position.value, visibleToken(shown.text))}</p>
+      {!isLive.value && <p class="muted small">{t.cellUnavailable}</p>}
+      {row && (
+        <>
+          <div class="vectors">
+            <Vector name={t.keyRow} values={row.key} single={single} />
+            <Vector name={t.valueRow} values={row.value} single={single} />
+          </div>
+          <Numbers row={row} single={single} />
+        </>
+      )}
+      <ProblemAt site="cell" />
+    </div>
+  );
+}

@@ -1,0 +1,144 @@
+// What one call did, by its counters, and what came out of it.
+import { duration, fixed4, percent, whole } from '../format.js';
+import { visibleToken } from '../figures/index.js';
+import { text } from '../i18n/index.js';
+import { calls, pinnedCall, shownCall, shownCallIndex, trace } from '../state/store.js';
+import type { Call } from '../state/trace.js';
+import { Button } from '../ui/controls.jsx';
+import { Icon } from '../ui/icons.jsx';
+import { Piece } from '../ui/token-chip.jsx';
+
+const multiplyAdds = ({ work }: Call['step']): readonly (readonly ['qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits', number])[] => [
+  ['qkv', work.multiplyAddsQkv],
+  ['scores', work.multiplyAddsScores],
+  ['mix', work.multiplyAddsMix],
+  ['output', work.multiplyAddsOutput],
+  ['ffn', work.multiplyAddsFfn],
+  ['logits', work.multiplyAddsLogits],
+];
+
+export const totalMultiplyAdds = (step: Pick<Call['step'], 'work'>): number =>
+  multiplyAdds(step as Call['step']).reduce((sum, [, count]) => sum + count, 0);
+
+function Browse() {
+  const t = text.value.evidence;
+  const index = shownCallIndex.value;
+  const last = calls.value.length - 1;
+  const show = (next: number) => () => {
+    pinnedCall.value = next >= last ? null : next;
+  };
+  return (
+    <div class="buttons">
+      <Button kind="plain" aria-label={t.earlier} unavailable={index > 0 ? undefined : t.earlier} onClick={show(index - 1)}>
+        <Icon name="previous" />
+      </Button>
+      <Button kind="plain" aria-label={t.later} unavailable={index < last ? undefined : t.later} onClick={show(index + 1)}>
+        <Icon name="next" />
+      </Button>
+    </div>
+  );
+}
+
+function Counters({ call }: { readonly call: Call }) {
+  const t = text.value.evidence;
+  const { step, how, tokens } = call;
+  const { work } = step;
+  const [firstAppended = 0] = step.rowsAppended;
+  const everywhere = step.rowsAppended.every((n) => n === firstAppended);
+  const facts: readonly (readonly [string, string, string])[] = [
+    ['phase', t.phase, text.value.timeline.phases[step.phase]],
+    ['how', t.how, `${whole(tokens.length)} ${t.hows[how]}`],
+    ['position', t.position, whole(step.position)],
+    ['length', t.length, t.fromTo(step.kvLenBefore, step.kvLen)],
+    ['appended', t.appended, everywhere ? t.appendedEach(firstAppended, step.rowsAppended.length) : step.rowsAppended.join(', ')],
+    ['rowScores', t.rowScores, whole(step.rowAttentionScoreValues)],
+    ['scores', t.scores, whole(work.attentionScoreValues)],
+    ['causal', t.causal, whole(work.causalScoreValues)],
+    ['multiplyAdds', t.multiplyAdds, whole(totalMultiplyAdds(step))],
+    ['kvRead', t.kvRead, whole(work.kvBytesRead)],
+    ['kvWritten', t.kvWritten, whole(work.kvBytesWritten)],
+    ['time', t.time, t.milliseconds(duration(step.milliseconds))],
+  ];
+  return (
+    <>
+      <dl class="facts" data-testid="evidence">
+        {facts.map(([key, name, value]) => (
+          <div key={key} data-fact={key}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <details>
+        <summary>{t.stages}</summary>
+        <dl class="facts">
+          {multiplyAdds(step).map(([stage, count]) => (
+            <div key={stage}>
+              <dt>{t.stage[stage]}</dt>
+              <dd>{whole(count)}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </>
+  );
+}
+
+function TopTokens({ call }: { readonly call: Call }) {
+  const t = text.value.evidence;
+  return (
+    <details open>
+      <summary>{t.top}</summary>
+      <table data-testid="top-tokens">
+        <thead>
+          <tr>
+            <th scope="col">{t.token}</th>
+            <th scope="col">{t.id}</th>
+            <th scope="col">{t.logit}</th>
+            <th scope="col">{t.probability}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {call.candidates.slice(0, 6).map(({ token, text: piece, logit, probability }) => (
+            <tr key={token}>
+              <td>
+                <Piece text={piece} />
+              </td>
+              <td>{token}</td>
+              <td>{fixed4(logit)}</td>
+              <td>{percent(probability)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+export function Evidence() {
+  const t = text.value.evidence;
+  const call = shownCall.value;
+  const all = calls.value.length;
+  const earlier = shownCallIndex.value < all - 1;
+  const tokens = call?.tokens.length === 1 ? trace.value?.rows.find((row) => row.call === shownCallIndex.value) : undefined;
+  return (
+    <section class="block" aria-labelledby="evidence-heading" id="evidence">
+      <div class="block-head">
+        <h2 id="evidence-heading">{earlier ? t.headingEarlier(shownCallIndex.value + 1, all) : t.heading}</h2>
+        {all > 0 && <Browse />}
+      </div>
+      <p class="about">
+        {t.about}
+        {tokens && <span class="muted"> {visibleToken(tokens.text)}</span>}
+      </p>
+      {call ? (
+        <>
+          <Counters call={call} />
+          <TopTokens call={call} />
+        </>
+      ) : (
+        <p class="muted">{t.empty}</p>
+      )}
+    </section>
+  );
+}

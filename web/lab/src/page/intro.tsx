@@ -1,0 +1,34 @@
+// The first screen's words: what prefill, decode and the cache are, and where to see each.
+import { signal } from '@preact/signals';
+import { duration } from '../format.js';
+import { text } from '../i18n/index.js';
+
+/** The example that was computed when the page opened. */
+export const example = signal<{ readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined>(
+  undefined,
+);
+
+const places = ['#timeline', '#attention', '#work'] as const;
+
+export function Intro() {
+  const t = text.value.intro;
+  const done = example.value;
+  return (
+    <section class="intro" aria-labelledby="intro-heading">
+      <h1 id="intro-heading">{t.heading}</h1>
+      <p class="intro-lead">
+        {t.lead} <span class="muted">{done ? t.computed(done.tokens, duration(done.milliseconds), done.model) : t.computing}</span>
+      </p>
+      <ol class="intro-steps">
+        {t.steps.map((step, index) => (
+          <li key={step.name}>
+            <p>
+              <strong>{step.name}</strong> {step.text}
+            </p>
+            <a href={places[index] ?? '#timeline'}>{step.link}</a>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

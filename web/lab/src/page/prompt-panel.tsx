@@ -1,0 +1,84 @@
+// What the model is given: text or ids, and the tokens that they are.
+import { useId } from 'preact/hooks';
+import { text } from '../i18n/index.js';
+import { visibleToken } from '../figures/index.js';
+import { prefillAll, prefillNext } from '../state/forward.js';
+import { setPrompt } from '../state/prompt.js';
+import { busy, isLive, pending, promptText, promptTokens, rows, trace } from '../state/store.js';
+import { stop } from '../state/work.js';
+import { Button, ProblemAt } from '../ui/controls.jsx';
+import { Piece } from '../ui/token-chip.jsx';
+
+function Chips() {
+  const t = text.value.prompt;
+  return (
+    <ul class="chips" aria-label={t.tokens(promptTokens.value.length)} data-testid="prompt-chips">
+      {promptTokens.value.map((token, index) => (
+        <li key={index} class="chip chip-plain" title={t.token(visibleToken(token.text), token.id)}>
+          <Piece text={token.text} />
+          <span class="chip-id">{token.id}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Progress() {
+  const now = busy.value;
+  const t = text.value.prompt;
+  if (now?.kind !== 'prefill' || now.total === 0) return null;
+  return (
+    <div class="progress appears-late">
+      <label>
+        {t.working(now.done, now.total)}
+        <progress value={now.done} max={now.total} />
+      </label>
+      <div>
+        <Button onClick={stop}>{t.stop}</Button>
+      </div>
+    </div>
+  );
+}
+
+export function PromptPanel() {
+  const t = text.value;
+  const field = useId();
+  const shown = trace.value?.model;
+  const n = promptTokens.value.length;
+  const filled = rows.value.length > 0;
+  const tooLong = shown && n > shown.capacity ? t.prompt.tooLong(n, shown.capacity) : undefined;
+  const unavailable = !isLive.value ? t.run.why.not_live : (tooLong ?? (n === 0 ? t.run.nextNone : undefined));
+  return (
+    <section class="panel" aria-labelledby="prompt-heading" id="prompt">
+      <h2 id="prompt-heading">{t.prompt.heading}</h2>
+      <div class="field">
+        <label for={field}>{shown?.hasTokenizer === false ? t.prompt.ids : t.prompt.text}</label>
+        <textarea
+          id={field}
+          class="input"
+          rows={2}
+          spellcheck={false}
+          value={promptText.value}
+          onInput={(event) => void setPrompt(event.currentTarget.value)}
+        />
+      </div>
+      {shown?.hasTokenizer === false && <p class="muted small">{t.prompt.idsHint(shown.config.vocabSize)}</p>}
+      <Chips />
+      <p class="muted small">
+        {t.prompt.tokens(n)}
+        {pending.value.length > 0 && ` · ${t.prompt.left(pending.value.length)}`}
+      </p>
+      <div class="buttons">
+        <Button kind="primary" unavailable={unavailable} onClick={prefillAll}>
+          {filled ? t.prompt.allAnew : t.prompt.all}
+        </Button>
+        <Button unavailable={unavailable} title={t.prompt.oneHint} onClick={prefillNext}>
+          {filled && pending.value.length === 0 ? t.prompt.oneAnew : t.prompt.one}
+        </Button>
+      </div>
+      {tooLong !== undefined && <p class="small">{tooLong}</p>}
+      <Progress />
+      <ProblemAt site="prompt" />
+    </section>
+  );
+}

@@ -1,0 +1,89 @@
+// The session against a replay of the whole text without the cache.
+import type { Work } from 'kvlens';
+import { difference, duration, whole } from '../format.js';
+import { text } from '../i18n/index.js';
+import { verify } from '../state/forward.js';
+import { busy, isLive, rows, shownCall } from '../state/store.js';
+import { sameHashes, type Call } from '../state/trace.js';
+import { Button, ProblemAt, Verdict } from '../ui/controls.jsx';
+import { totalMultiplyAdds } from './evidence.jsx';
+
+function Outcome({ call }: { readonly call: Call }) {
+  const t = text.value.verify;
+  const result = call.verification;
+  if (!result) return <p class="muted small">{t.forCall}</p>;
+  const kept = sameHashes(result.hashesBefore, result.hashesAfter);
+  const lines: readonly (readonly [string, (work: Work) => string])[] = [
+    [t.dense, (work) => whole(work.attentionScoreValues)],
+    [t.causal, (work) => whole(work.causalScoreValues)],
+    [t.multiplyAdds, (work) => whole(totalMultiplyAdds({ work }))],
+  ];
+  return (
+    <div class="stack" data-testid="verification">
+      <p>
+        <Verdict good={result.bytesEqual}>{result.bytesEqual ? t.equal : t.different}</Verdict>
+      </p>
+      <dl class="facts">
+        <div data-fact="difference">
+          <dt>{t.difference}</dt>
+          <dd>{difference(result.maxAbsDifference)}</dd>
+        </div>
+        <div data-fact="bytes">
+          <dt>{t.bytes}</dt>
+          <dd>{result.bytesEqual ? text.value.yes : text.value.no}</dd>
+        </div>
+      </dl>
+      <table>
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">
+              {t.cached}
+              <br />
+              <span class="muted">{t.lastCall}</span>
+            </th>
+            <th scope="col">{t.replay}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map(([name, count]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{count(call.step.work)}</td>
+              <td>{count(result.replay.work)}</td>
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">{t.time}</th>
+            <td>{duration(call.step.milliseconds)}</td>
+            <td>{duration(result.replay.milliseconds)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <p>
+        <Verdict good={kept}>{kept ? t.cacheKept : t.cacheChanged}</Verdict>
+      </p>
+    </div>
+  );
+}
+
+export function Verify() {
+  const t = text.value.verify;
+  const call = shownCall.value;
+  const working = busy.value?.kind === 'verify';
+  const unavailable = !isLive.value ? text.value.run.why.not_live : rows.value.length === 0 ? t.none : undefined;
+  return (
+    <section class="block" aria-labelledby="verify-heading" id="verify">
+      <h2 id="verify-heading">{t.heading}</h2>
+      <p class="about">{t.about}</p>
+      <p>
+        <Button unavailable={unavailable} onClick={verify}>
+          {t.button}
+        </Button>
+      </p>
+      {working && <p class="muted small appears-late">{t.working(rows.value.length)}</p>}
+      <ProblemAt site="verify" />
+      {call && <Outcome call={call} />}
+    </section>
+  );
+}

@@ -1,0 +1,109 @@
+// What the cache avoided: cumulative work of the calls against replays of the same prefixes.
+import { computed, signal } from '@preact/signals';
+import {
+  readTheme,
+  WorkChart,
+  WorkControls,
+  workCsv,
+  workSeries,
+  workSvg,
+  WorkTable,
+  type WorkAxes,
+  type WorkMetric,
+} from '../figures/index.js';
+import { whole } from '../format.js';
+import { text } from '../i18n/index.js';
+import { announce, calls, rows, trace } from '../state/store.js';
+import { SaveFigure, SaveTable } from './save.jsx';
+
+const metric = signal<WorkMetric>('scores');
+const axes = signal<WorkAxes>('linear');
+
+export const workPoints = computed(() => {
+  const config = trace.value?.model.config;
+  if (!config) return [];
+  const made = calls.value;
+  const replays = made.flatMap(({ verification }) =>
+    verification ? [{ nTokens: verification.nTokens, ...verification.replay }] : [],
+  );
+  return workSeries(config, made.map(({ step }) => step), replays);
+});
+
+function Sum({ children }: { readonly children: string }) {
+  return <p class="formula">{children}</p>;
+}
+
+function Derivation() {
+  const t = text.value.work;
+  const config = trace.value?.model.config;
+  const length = rows.value.length;
+  if (!config) return null;
+  const heads = config.nLayers * config.nHeads;
+  const sum = (length * (length + 1)) / 2;
+  const squares = (length * (length + 1) * (2 * length + 1)) / 6;
+  return (
+    <details class="derivation">
+      <summary>{t.derivation}</summary>
+      <div class="stack">
+        <p>{t.derive.one}</p>
+        <Sum>Σ t = 1 + 2 + … + T = T (T + 1) / 2</Sum>
+        <p>{t.derive.two}</p>
+        <Sum>Σ t² = 1 + 4 + … + T² = T (T + 1) (2T + 1) / 6</Sum>
+        <p>{t.derive.three}</p>
+        <p>{t.derive.four}</p>
+        {length > 0 && config.slidingWindow === 0 && (
+          <p class="muted">
+            {t.derive.example(length, config.nLayers, config.nHeads, whole(heads * sum), whole(heads * squares))}
+          </p>
+        )}
+      </div>
+    </details>
+  );
+}
+
+export function WorkSection() {
+  const t = text.value.work;
+  const messages = text.value.figures;
+  const points = workPoints.value;
+  return (
+    <section class="block" aria-labelledby="work-heading" id="work">
+      <h2 id="work-heading">{t.heading}</h2>
+      <p class="about">{t.about}</p>
+      {points.length > 0 ? (
+        <>
+          <div class="figure-head">
+            <WorkControls
+              metric={metric.value}
+              axes={axes.value}
+              onMetric={(chosen) => (metric.value = chosen)}
+              onAxes={(chosen) => (axes.value = chosen)}
+              messages={messages}
+            />
+            <SaveFigure
+              name={`work-${metric.value}`}
+              svg={() =>
+                workSvg({
+                  points,
+                  metric: metric.value,
+                  axes: axes.value,
+                  messages,
+                  theme: readTheme(document.documentElement),
+                })
+              }
+            >
+              <SaveTable name="work" csv={() => workCsv(points, messages)} />
+            </SaveFigure>
+          </div>
+          <WorkChart points={points} metric={metric.value} axes={axes.value} messages={messages} onAnnounce={announce} />
+          <details>
+            <summary>{t.table}</summary>
+            <WorkTable points={points} metric={metric.value} messages={messages} />
+          </details>
+        </>
+      ) : (
+        <p class="muted">{t.empty}</p>
+      )}
+      <Derivation />
+    </section>
+  );
+}

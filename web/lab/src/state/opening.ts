@@ -1,0 +1,25 @@
+// The first screen: a run that is really computed, either an example or what the address asks for.
+import { example } from '../page/intro.jsx';
+import type { AddressState } from './address.js';
+import { decodeGreedy, prefillAll, replayRows } from './forward.js';
+import { loadBuiltIn, startEngine } from './load.js';
+import { examples } from './models.js';
+import { setPrompt } from './prompt.js';
+import { calls, rows, trace } from './store.js';
+
+export async function openWith(state: AddressState | undefined): Promise<void> {
+  const id = state?.model ?? 'stories260k';
+  if (!(await startEngine()) || !(await loadBuiltIn(id))) return;
+  if (state) {
+    await setPrompt(state.prompt);
+    if (state.rows.length > 0) await replayRows(state.rows, state.prefilled);
+  } else {
+    await prefillAll();
+    for (let step = 0; step < examples[id].decodes; ++step) await decodeGreedy();
+  }
+  example.value = {
+    tokens: rows.value.length,
+    milliseconds: calls.value.reduce((sum, { step }) => sum + step.milliseconds, 0),
+    model: trace.value?.model.name ?? '',
+  };
+}

@@ -1,0 +1,12 @@
+// A token as a chip. What called its row into being is told by colour, by shape and by a mark.
+import { visibleToken } from '../figures/index.js';
+
+/** `waiting`: in the prompt, not in the cache yet. */
+export type ChipKind = 'prefill' | 'decode' | 'extend' | 'waiting' | 'plain';
+
+/** The visible form of a piece: white space is made to show, and nothing is ever empty. */
+export function Piece({ text }: { readonly text: string }) {
+  return <span class="piece">{visibleToken(text)}</span>;
+}
+
+export const chipClass = (kind: ChipKind): string => `chip chip-${kind}`;
