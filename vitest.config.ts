@@ -1,9 +1,11 @@
-// The package's tests: one suite, in Node and in headless Chromium, on the built package in dist/.
+// The package's tests: one suite, in Node and in headless Chromium, on the built package in dist/; and those of
+// the figures that the Lab draws.
 // Files named *.node.test.ts need what only Node has.
 import { playwright } from '@vitest/browser-playwright';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import type { BrowserConfigOptions } from 'vitest/node';
 
 const inRoot = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const systemChromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
@@ -18,6 +20,28 @@ const isolation = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
+
+/** Headless Chromium. */
+const browser = {
+  enabled: true,
+  headless: true,
+  screenshotFailures: false,
+  provider: playwright({
+    launchOptions: {
+      ...(systemChromium && { executablePath: systemChromium }),
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    },
+  }),
+  instances: [{ browser: 'chromium' }],
+} satisfies BrowserConfigOptions;
 
 export default defineConfig({
   cacheDir: inRoot('.build/vite-web'),
@@ -38,27 +62,18 @@ export default defineConfig({
           name: 'chromium',
           include: ['tests/web/**/*.test.ts'],
           exclude: ['tests/web/**/*.node.test.ts'],
-          browser: {
-            enabled: true,
-            headless: true,
-            screenshotFailures: false,
-            provider: playwright({
-              launchOptions: {
-                ...(systemChromium && { executablePath: systemChromium }),
-                args: [
-                  '--no-sandbox',
-                  '--disable-gpu',
-                  '--disable-quic',
-                  '--no-first-run',
-                  '--disable-background-networking',
-                  '--disable-component-update',
-                  '--disable-sync',
-                ],
-              },
-            }),
-            instances: [{ browser: 'chromium' }],
-          },
+          browser,
         },
+      },
+      // The figures of the Lab: their arithmetic in Node, the components (*.browser.test.tsx) in Chromium.
+      {
+        extends: true,
+        test: { name: 'figures', include: ['tests/lab/figures/*.test.ts'], environment: 'node' },
+      },
+      {
+        extends: true,
+        server: { headers: isolation },
+        test: { name: 'figures-chromium', include: ['tests/lab/figures/*.browser.test.tsx'], browser },
       },
     ],
   },
