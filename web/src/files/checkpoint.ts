@@ -3,46 +3,11 @@
  * parameters lie. A `Checkpoint` that exists is complete and consistent; no weight has been read.
  */
 import type { TokenizerData } from '../text/tokenizer-data.js';
-import { dtypes, type DType } from './dtypes.js';
-import { invalid, unsupported } from './refuse.js';
+import type { Config, DType, ParameterSpec } from '../types.js';
+import { dtypes } from './dtypes.js';
+import { invalid, show, unsupported } from './refuse.js';
 import type { ByteSource } from './source.js';
 import type { FileTensor } from './tensor-table.js';
-
-/** Which two elements of a head RoPE turns together: `(2i, 2i+1)` or `(i, i + headDim/2)`. */
-export type RopePairing = 'interleaved' | 'half_split';
-
-/** Rotary position embedding. */
-export interface RopeConfig {
-  readonly pairing: RopePairing;
-  readonly theta: number;
-  /** Divisor of each pair's frequency, `[headDim / 2]`, or empty for none. */
-  readonly freqFactors: readonly number[];
-}
-
-/** The shape of a Llama-family decoder: the core's `Config` in camelCase. */
-export interface ModelConfig {
-  readonly nLayers: number;
-  readonly nHeads: number;
-  /** `nHeads` is a multiple of it. */
-  readonly nKvHeads: number;
-  /** Even; need not be `dModel / nHeads`. */
-  readonly headDim: number;
-  readonly dModel: number;
-  readonly dFf: number;
-  readonly vocabSize: number;
-  /** Positions. */
-  readonly maxSeqLen: number;
-  readonly rmsNormEps: number;
-  readonly rope: RopeConfig;
-  /** Whether the query, key and value projections have a bias. */
-  readonly qkvBias: boolean;
-  /** Whether every query and key head has an RMSNorm of its own. */
-  readonly qkNorm: boolean;
-  /** Whether the vocabulary head is the token embedding. */
-  readonly tiedEmbedding: boolean;
-  /** Positions that a row sees, itself included; 0: all. */
-  readonly slidingWindow: number;
-}
 
 /** Where the bytes of one parameter lie. */
 export interface CheckpointTensor {
@@ -70,7 +35,7 @@ export interface Checkpoint {
   readonly architecture: string;
   /** The model's own name, where the file tells one. */
   readonly name: string | undefined;
-  readonly config: ModelConfig;
+  readonly config: Config;
   /** Every parameter that `config` calls for, in the core's order. */
   readonly tensors: readonly CheckpointTensor[];
   /** Sum of the tensors' `byteLength`. */
@@ -83,45 +48,34 @@ export interface Checkpoint {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** One parameter that a configuration calls for. */
-export interface ParameterSpec {
-  readonly name: string;
-  readonly rows: number;
-  readonly cols: number;
-  readonly isVector: boolean;
-}
-
 /** Every parameter that `config` calls for, in the core's order. */
-export function parameterSpecs(config: ModelConfig): ParameterSpec[] {
+export function parameterSpecs(config: Config): ParameterSpec[] {
   const { dModel, dFf, headDim, vocabSize } = config;
   const qWidth = config.nHeads * headDim;
   const kvWidth = config.nKvHeads * headDim;
   const specs: ParameterSpec[] = [];
-  const matrix = (name: string, rows: number, cols: number) =>
-    specs.push({ name, rows, cols, isVector: false });
-  const vector = (name: string, cols: number) =>
-    specs.push({ name, rows: 1, cols, isVector: true });
+  const add = (name: string, ...shape: number[]) => specs.push({ name, shape });
 
-  matrix('token_embedding', vocabSize, dModel);
+  add('token_embedding', vocabSize, dModel);
   for (let i = 0; i < config.nLayers; ++i) {
     const layer = `layers.${i}`;
-    vector(`${layer}.attention_norm`, dModel);
+    add(`${layer}.attention_norm`, dModel);
     for (const [letter, width] of [['q', qWidth], ['k', kvWidth], ['v', kvWidth]] as const) {
-      matrix(`${layer}.${letter}_proj`, width, dModel);
-      if (config.qkvBias) vector(`${layer}.${letter}_bias`, width);
+      add(`${layer}.${letter}_proj`, width, dModel);
+      if (config.qkvBias) add(`${layer}.${letter}_bias`, width);
     }
     if (config.qkNorm) {
-      vector(`${layer}.q_norm`, headDim);
-      vector(`${layer}.k_norm`, headDim);
+      add(`${layer}.q_norm`, headDim);
+      add(`${layer}.k_norm`, headDim);
     }
-    matrix(`${layer}.o_proj`, dModel, qWidth);
-    vector(`${layer}.ffn_norm`, dModel);
-    matrix(`${layer}.gate_proj`, dFf, dModel);
-    matrix(`${layer}.up_proj`, dFf, dModel);
-    matrix(`${layer}.down_proj`, dModel, dFf);
+    add(`${layer}.o_proj`, dModel, qWidth);
+    add(`${layer}.ffn_norm`, dModel);
+    add(`${layer}.gate_proj`, dFf, dModel);
+    add(`${layer}.up_proj`, dFf, dModel);
+    add(`${layer}.down_proj`, dModel, dFf);
   }
-  vector('final_norm', dModel);
-  if (!config.tiedEmbedding) matrix('lm_head', vocabSize, dModel);
+  add('final_norm', dModel);
+  if (!config.tiedEmbedding) add('lm_head', vocabSize, dModel);
   return specs;
 }
 
@@ -147,7 +101,7 @@ export interface FieldNames {
  * The relations between fields, whose ranges the reader of the format has checked.
  * Errors: invalid_file.
  */
-export function checkConfig(file: string, config: ModelConfig, names: FieldNames): void {
+export function checkConfig(file: string, config: Config, names: FieldNames): void {
   const { nHeads, nKvHeads, headDim } = config;
   if (nHeads % nKvHeads !== 0) {
     throw invalid(file, names.nHeads, nHeads, `a multiple of ${names.nKvHeads} ${nKvHeads}`);
@@ -165,7 +119,7 @@ export function checkConfig(file: string, config: ModelConfig, names: FieldNames
  */
 export function bindTensors(
   file: string,
-  config: ModelConfig,
+  config: Config,
   tensors: readonly FileTensor[],
   canonicalName: (name: string) => string | undefined,
 ): CheckpointTensor[] {
@@ -181,19 +135,19 @@ export function bindTensors(
   const bound = parameterSpecs(config).map((spec): CheckpointTensor => {
     const tensor = byName.get(spec.name);
     if (tensor === undefined) {
-      throw invalid(file, `tensor for ${spec.name}`, undefined, shapeText(spec));
+      throw invalid(file, `tensor for ${spec.name}`, undefined, show(spec.shape));
     }
     byName.delete(spec.name);
     const { dtype, source, byteOffset, byteLength, shape } = tensor;
-    const expected = spec.isVector ? [spec.cols] : [spec.rows, spec.cols];
-    if (shape.length !== expected.length || shape.some((size, i) => size !== expected[i])) {
-      throw invalid(file, `shape of ${tensor.name}`, shape, shapeText(spec));
+    if (show(shape) !== show(spec.shape)) {
+      throw invalid(file, `shape of ${tensor.name}`, shape, show(spec.shape));
     }
-    if (spec.isVector && dtypes[dtype].blockValues > 1) {
+    if (shape.length === 1 && dtypes[dtype].blockValues > 1) {
       const supported = 'F64, F32, F16 and BF16 for a vector';
       throw unsupported(file, `type of ${tensor.name}`, dtype, supported);
     }
-    const { name, rows, cols } = spec;
+    const [rows, cols] = shape.length === 1 ? [1, shape[0] as number] : (shape as [number, number]);
+    const { name } = spec;
     return { name, fileName: tensor.name, dtype, rows, cols, source, byteOffset, byteLength };
   });
   for (const [name, tensor] of byName) {
@@ -205,8 +159,4 @@ export function bindTensors(
 /** Sum of the tensors' bytes. */
 export function totalBytesOf(tensors: readonly CheckpointTensor[]): number {
   return tensors.reduce((sum, tensor) => sum + tensor.byteLength, 0);
-}
-
-function shapeText(spec: ParameterSpec): string {
-  return spec.isVector ? `[${spec.cols}]` : `[${spec.rows}, ${spec.cols}]`;
 }

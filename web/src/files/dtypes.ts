@@ -3,11 +3,7 @@
  * them.
  */
 
-/** Plain floats and ggml blocks, by the core's names. */
-export type DType =
-  | 'f64' | 'f32' | 'f16' | 'bf16'
-  | 'q8_0' | 'q4_0' | 'q4_1' | 'q5_0' | 'q5_1'
-  | 'q2_k' | 'q3_k' | 'q4_k' | 'q5_k' | 'q6_k';
+import type { DType } from '../types.js';
 
 /** Values in one block (1 for plain floats) and the bytes that hold them. */
 export interface DTypeInfo {

@@ -5,9 +5,10 @@
  * an unknown key of the architecture is refused, because ignoring it might give another model's
  * logits.
  */
+import type { Config, RopePairing } from '../types.js';
 import {
   bindTensors, checkConfig, limits, totalBytesOf,
-  type Checkpoint, type ModelConfig, type RopePairing,
+  type Checkpoint,
 } from './checkpoint.js';
 import { GgufMetadata, readGguf, type GgufFile } from './gguf.js';
 import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
@@ -86,7 +87,7 @@ export async function ggufCheckpoint(
   const freqFactors = factorTensor
     ? multiply(await readFactors(factorTensor, shape.headDim, signal), scaling)
     : scaling;
-  const config: ModelConfig = {
+  const config: Config = {
     ...shape,
     rope: {
       pairing: traits.pairing,
@@ -128,7 +129,7 @@ function checkKeys(metadata: GgufMetadata, architecture: string): void {
   }
 }
 
-/** Everything of a ModelConfig that is a number in the metadata. */
+/** Everything of a Config that is a number in the metadata. */
 function readShape(metadata: GgufMetadata, architecture: string, tokenCount: number | undefined) {
   const { file } = metadata;
   const integer = (name: string, most: number, fallback?: number, least = 1) =>

@@ -1,10 +1,11 @@
 /**
- * Hugging Face config.json of llama, mistral, qwen2 and qwen3 as a ModelConfig.
+ * Hugging Face config.json of llama, mistral, qwen2 and qwen3 as a Config.
  *
  * Fields that change the computation are read or must have the one value that kvlens computes; a
  * field that is absent has the default of its model class.
  */
-import { checkConfig, limits, type ModelConfig, type RopeConfig } from './checkpoint.js';
+import type { Config, RopeSpec } from '../types.js';
+import { checkConfig, limits } from './checkpoint.js';
 import { isObject, own, type JsonFields } from './json.js';
 import { invalid, unsupported } from './refuse.js';
 import { linearFactors, llama3Factors } from './rope.js';
@@ -53,7 +54,7 @@ const neutral: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonl
  * The configuration that a config.json describes, and its `model_type`.
  * Errors: invalid_file, unsupported_file.
  */
-export function hfConfig(fields: JsonFields): { architecture: string; config: ModelConfig } {
+export function hfConfig(fields: JsonFields): { architecture: string; config: Config } {
   const { file } = fields;
   const architecture = fields.string('model_type') ?? '';
   const family = own(families, architecture);
@@ -79,7 +80,7 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Mo
   const headDim = integer(
     'head_dim', limits.headDim, architecture === 'qwen3' ? undefined : dModel / nHeads,
   );
-  const config: ModelConfig = {
+  const config: Config = {
     nLayers: integer('num_hidden_layers', limits.nLayers),
     nHeads,
     nKvHeads: integer('num_key_value_heads', limits.nHeads, derived ? nHeads : undefined),
@@ -89,7 +90,7 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Mo
     vocabSize: integer('vocab_size', limits.vocabSize),
     maxSeqLen: integer('max_position_embeddings', limits.maxSeqLen),
     rmsNormEps: fields.positive('rms_norm_eps'),
-    rope: ropeConfig(fields, headDim),
+    rope: ropeSpec(fields, headDim),
     qkvBias: family.qkvBias,
     qkNorm: family.qkNorm,
     tiedEmbedding: fields.boolean('tie_word_embeddings', false),
@@ -113,7 +114,7 @@ function checkNeutral(fields: JsonFields): void {
 }
 
 /** `rope_parameters` holds what older files spread over `rope_theta` and `rope_scaling`. */
-function ropeConfig(fields: JsonFields, headDim: number): RopeConfig {
+function ropeSpec(fields: JsonFields, headDim: number): RopeSpec {
   const { file } = fields;
   const scaling = fields.fieldsOf('rope_parameters') ?? fields.fieldsOf('rope_scaling');
   const theta = scaling?.raw('rope_theta') === undefined

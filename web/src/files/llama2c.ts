@@ -6,8 +6,9 @@
  * table: its length is the one thing that can tell it from anything else, and must be exact.
  */
 import { TokenType, type SentencePieceData } from '../text/tokenizer-data.js';
+import type { Config } from '../types.js';
 import {
-  bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint, type ModelConfig,
+  bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint,
 } from './checkpoint.js';
 import { invalid, unsupported } from './refuse.js';
 import { truncated, type ByteSource } from './source.js';
@@ -42,7 +43,7 @@ export async function llama2cCheckpoint(
   };
 }
 
-function readConfig(source: ByteSource, view: DataView): ModelConfig {
+function readConfig(source: ByteSource, view: DataView): Config {
   const file = source.name;
   if (view.getUint32(0, true) === versionedMagic) {
     throw unsupported(file, 'magic', '"ak42"', 'llama2.c files without a version, in f32');
@@ -60,7 +61,7 @@ function readConfig(source: ByteSource, view: DataView): ModelConfig {
   if (vocabSize < 1 || vocabSize > limits.vocabSize) {
     throw invalid(file, 'vocab_size', signedVocabSize, `up to ${limits.vocabSize}, not 0`);
   }
-  const config: ModelConfig = {
+  const config: Config = {
     nLayers: field('n_layers', 2, limits.nLayers),
     nHeads,
     nKvHeads: field('n_kv_heads', 4, limits.nHeads),
@@ -82,7 +83,7 @@ function readConfig(source: ByteSource, view: DataView): ModelConfig {
 }
 
 /** Where each tensor lies: one kind after the other, each for all layers. */
-function layOut(source: ByteSource, config: ModelConfig): FileTensor[] {
+function layOut(source: ByteSource, config: Config): FileTensor[] {
   const { nLayers, dModel, dFf, headDim, vocabSize } = config;
   const qWidth = config.nHeads * headDim;
   const kvWidth = config.nKvHeads * headDim;

@@ -2,7 +2,7 @@
  * The tensors that a file announces, and the checks that hold for every format: names are unique,
  * every range lies in the file, no two ranges overlap.
  */
-import type { DType } from './dtypes.js';
+import type { DType } from '../types.js';
 import { dtypes } from './dtypes.js';
 import { invalid } from './refuse.js';
 import { truncated, type ByteSource } from './source.js';
