@@ -50,7 +50,7 @@ Result<Counts> cached_formula(const Config& config, std::uint64_t last_length) {
   KVLENS_TRY(const std::uint64_t per_layer, checked_product(triangle, config.n_heads, name));
   KVLENS_TRY(const std::uint64_t scores, checked_product(per_layer, config.n_layers, name));
   KVLENS_TRY(const std::uint64_t rows,
-             checked_product(3 * config.n_layers, last_length, "qkv_projection_rows"));
+             checked_product(std::uint64_t{3} * config.n_layers, last_length, "qkv_projection_rows"));
   return Counts{scores, rows};
 }
 
@@ -64,7 +64,7 @@ Result<Counts> replay_formula(const Config& config, std::span<const std::size_t>
     KVLENS_TRY(const std::uint64_t scores, checked_product(per_layer, config.n_layers, name));
     KVLENS_TRY(counts.scores, checked_sum(counts.scores, scores, name));
     KVLENS_TRY(const std::uint64_t rows,
-               checked_product(3 * config.n_layers, length, "qkv_projection_rows"));
+               checked_product(std::uint64_t{3} * config.n_layers, length, "qkv_projection_rows"));
     KVLENS_TRY(counts.projection_rows,
                checked_sum(counts.projection_rows, rows, "qkv_projection_rows"));
   }
