@@ -21,8 +21,8 @@ const isolation = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
-/** Headless Chromium. */
-const browser = {
+/** Headless Chromium; an object for each project, since Vitest writes into it. */
+const chromium = () => ({
   enabled: true,
   headless: true,
   screenshotFailures: false,
@@ -40,8 +40,8 @@ const browser = {
       ],
     },
   }),
-  instances: [{ browser: 'chromium' }],
-} satisfies BrowserConfigOptions;
+  instances: [{ browser: 'chromium' as const }],
+}) satisfies BrowserConfigOptions;
 
 export default defineConfig({
   cacheDir: inRoot('.build/vite-web'),
@@ -62,7 +62,7 @@ export default defineConfig({
           name: 'chromium',
           include: ['tests/web/**/*.test.ts'],
           exclude: ['tests/web/**/*.node.test.ts'],
-          browser,
+          browser: chromium(),
         },
       },
       // The figures of the Lab: their arithmetic in Node, the components (*.browser.test.tsx) in Chromium.
@@ -73,7 +73,7 @@ export default defineConfig({
       {
         extends: true,
         server: { headers: isolation },
-        test: { name: 'figures-chromium', include: ['tests/lab/figures/*.browser.test.tsx'], browser },
+        test: { name: 'figures-chromium', include: ['tests/lab/figures/*.browser.test.tsx'], browser: chromium() },
       },
     ],
   },
