@@ -81,12 +81,12 @@ export async function openSession(origin, executablePath) {
         },
         /** Largest resident size of the page's process so far, in bytes; 0 where it cannot be known. */
         peakMemory: () => Math.max(0, ...rendererPids(root).map(peakResident)),
-        close: () => context.close(),
+        close: () => context.close().catch(() => {}),  // its browser may have ended
       };
     },
     version: () => browser.version(),
     async close() {
-      await browser.close();
+      await browser.close().catch(() => {});
       await server.close();
     },
   };

@@ -1,0 +1,138 @@
+// The measurements of one number of threads. All entries are loaded, then take turns, so that whatever the
+// machine does meanwhile falls on all of them.
+import { basename } from 'node:path';
+
+import { modelFile } from './cache.mjs';
+import { Entry, weightsOf } from './entries.mjs';
+import { shape } from './shape.mjs';
+import { cosine } from './statistics.mjs';
+import { promptTokens, tokenText } from './weights.mjs';
+
+const prefillTokens = 256;
+/** Decodes are centred on these positions. */
+export const positions = { short: 64, long: 2048 };
+const capacity = 2304;
+
+const prompt = (length) => {
+  const tokens = promptTokens(length);
+  return { prompt: tokens, text: tokens.map(tokenText).join('') };
+};
+
+/** Which entries a run has, as `[runtime, weights]`. */
+function plan({ runtimes, quick }) {
+  return runtimes.flatMap((runtime) => weightsOf[runtime].map((weights) => [runtime, weights]))
+    .filter(([, weights]) => !(quick && weights === 'f32'));
+}
+
+/** At 2,048 positions wllama takes minutes to get there, so it is measured once, where it is fastest. */
+function isMeasuredLong({ runtime, weights, threads }, { quick }) {
+  if (runtime === 'kvlens') return true;
+  if (quick || weights === 'f32') return false;
+  return runtime === 'onnxruntime-web' || (weights === 'q8_0' && threads === 1);
+}
+
+const addRate = (entry, name, { tokens, milliseconds }) => {
+  if (tokens > 0) entry.add(name, (tokens * 1000) / milliseconds);
+};
+
+async function measureShort(entry, { quick }) {
+  const newTokens = quick && entry.runtime === 'wllama' ? 32 : 64;
+  const prefilled = await entry.call('run', { ...prompt(prefillTokens), newTokens: 1, keep: false });
+  if (prefilled) addRate(entry, 'prefill', prefilled.prefill);
+  const decoded = await entry.call('run',
+    { ...prompt(positions.short - newTokens / 2), newTokens, keep: false });
+  if (decoded) addRate(entry, 'decode', decoded.decode);
+}
+
+async function measureLong(entry) {
+  const newTokens = 64;
+  const result = await entry.call('run',
+    { ...prompt(positions.long - newTokens / 2), newTokens, keep: true });
+  if (result) addRate(entry, 'decodeLong', result.decode);
+}
+
+/** Whether the runtimes compute the same model: a graph that is wrong would be measured in vain. */
+async function compareLogits(entries) {
+  const reference = entries.find((entry) => entry.runtime === 'kvlens' && entry.weights === 'q8_0');
+  const expected = reference && (await reference.call('logits', prompt(16)));
+  if (!expected) return;
+  for (const entry of entries.filter(({ runtime }) => runtime === 'onnxruntime-web')) {
+    const actual = await entry.call('logits', prompt(16));
+    if (actual) entry.cosine = cosine(expected, actual);
+  }
+}
+
+/** kvlens' load of a file against the copy of its bytes, by turns, each in a fresh page. */
+async function measureLoad(sessions, probe, entry, loadOptions, repetitions) {
+  const url = `/models/${basename(modelFile(entry.weights))}`;
+  const probePage = await sessions.kvlens.openPage('/page/probe.mjs');
+  for (let i = 0; i < repetitions && !entry.failure; ++i) {
+    const { slices, stream, fromMemory } = await probePage.call('copy', { url });
+    probe.add('copy', Math.min(slices, stream));
+    probe.add('copyFromMemory', fromMemory);
+    const again = new Entry(entry.runtime, entry.weights, entry.threads);
+    await again.load(sessions.kvlens, loadOptions);
+    if (again.failure) entry.failure = again.failure;
+    else entry.add('load', again.samples.load[0]);
+    await again.close();
+  }
+  await probePage.close();
+}
+
+/** The probe's samples, as those of an entry: `bandwidth`, `int8`, `copy`, `copyFromMemory`. */
+class Probe extends Entry {
+  constructor(threads) {
+    super('probe', '', threads);
+  }
+}
+
+/**
+ * Measures with `threads` threads. `sessions` has an open browser by runtime. Returns the entries and the
+ * probe.
+ */
+export async function measure(sessions, threads, options) {
+  const { repetitions, level } = options;
+  const loadOptions = { capacity, shape, level };
+  const log = (text) => console.log(`[${threads} thread${threads === 1 ? '' : 's'}] ${text}`);
+  const entries = plan(options).map(([runtime, weights]) => new Entry(runtime, weights, threads));
+  const probe = new Probe(threads);
+  const probeSession = sessions.kvlens ?? Object.values(sessions)[0];
+  const probePage = await probeSession.openPage('/page/probe.mjs');
+  await probePage.call('load', { threads });
+
+  for (const entry of entries) {
+    if (!sessions[entry.runtime]) {
+      entry.failure = options.unavailable[entry.runtime];
+      continue;
+    }
+    log(`loading ${entry.runtime} ${entry.weights}`);
+    await entry.load(sessions[entry.runtime], loadOptions);
+    // Engines optimise code while it runs; the first calls are not what is asked about.
+    await entry.call('run', { ...prompt(32), newTokens: 8, keep: false });
+  }
+  for (let i = 0; i < repetitions; ++i) {
+    log(`repetition ${i + 1} of ${repetitions}`);
+    for (const entry of entries) {
+      const { bandwidth, int8 } = await probePage.call('run');
+      probe.add('bandwidth', bandwidth);
+      probe.add('int8', int8);
+      await measureShort(entry, options);
+    }
+  }
+  const long = entries.filter((entry) => isMeasuredLong(entry, options));
+  for (let i = 0; i < repetitions && long.length > 0; ++i) {
+    log(`decode at ${positions.long} positions, repetition ${i + 1} of ${repetitions}`);
+    for (const entry of long) await measureLong(entry);
+  }
+  if (threads === 1) {
+    await compareLogits(entries);
+    const loaded = entries.find(({ runtime, weights }) => runtime === 'kvlens' && weights === 'q8_0');
+    if (loaded && !loaded.failure) {
+      log('load against copy');
+      await measureLoad(sessions, probe, loaded, loadOptions, repetitions);
+    }
+  }
+  await probePage.close();
+  for (const entry of entries) await entry.close();
+  return { threads, entries, probe };
+}

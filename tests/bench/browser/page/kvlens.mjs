@@ -1,0 +1,113 @@
+// kvlens as its users call it: the worker engine, timed from the page, so that messages and copies of logits
+// count. Bundled by build-page.mjs.
+import { createEngine } from 'kvlens';
+
+let engine;
+let model;
+let session;
+let kept;  // after a prompt run with `keep`: { length, next }
+
+const timed = async (work) => {
+  const start = performance.now();
+  const value = await work();
+  return { value, milliseconds: performance.now() - start };
+};
+
+function argmax(values) {
+  let best = 0;
+  for (let i = 1; i < values.length; ++i) if (values[i] > values[best]) best = i;
+  return best;
+}
+
+export async function load({ url, threads, capacity, level }) {
+  const blob = await (await fetch(url)).blob();
+  engine = await createEngine(
+    level ? { threads, variant: threads > 1 ? `${level}-mt` : level } : { threads });
+  const { value, milliseconds } = await timed(() => engine.loadModel(blob));
+  model = value;
+  session = await model.createSession({ capacity });
+  kept = undefined;
+  return { milliseconds, threads: engine.info.threads, variant: engine.info.variant };
+}
+
+export async function unload() {
+  await engine.dispose();
+}
+
+/** Greedy decodes from the logits' best token on; returns the best token after them. */
+async function decode(next, n, options) {
+  for (let i = 0; i < n; ++i) next = argmax((await session.decode(next, options)).logits);
+  return next;
+}
+
+/**
+ * A prompt and `newTokens` greedy tokens. With `keep` the prompt's rows stay for the next run with the same
+ * prompt, which then only decodes.
+ */
+export async function run({ prompt, newTokens, keep }) {
+  let prefill = { tokens: 0, milliseconds: 0 };
+  let next;
+  if (keep && kept?.length === prompt.length) {
+    await session.truncate(kept.length);
+    next = kept.next;
+  } else {
+    await session.reset();
+    const { value, milliseconds } = await timed(() => session.prefill(prompt));
+    prefill = { tokens: prompt.length, milliseconds };
+    next = argmax(value.logits);
+    kept = keep ? { length: prompt.length, next } : undefined;
+  }
+  const { milliseconds } = await timed(() => decode(next, newTokens));
+  return { prefill, decode: { tokens: newTokens, milliseconds } };
+}
+
+/** Logits after a prompt, to see that all runtimes compute the same model. */
+export async function logits({ prompt }) {
+  await session.reset();
+  kept = undefined;
+  return Array.from((await session.prefill(prompt)).logits);
+}
+
+/** Fills the cache up to `length` rows with the prompt's tokens and returns the best next token. */
+async function fill(prompt, length) {
+  const { kvLen } = await session.state();
+  const rest = prompt.slice(kvLen, length);
+  const step = kvLen === 0 ? await session.prefill(rest) : await session.extend(rest);
+  return argmax(step.logits);
+}
+
+/**
+ * Milliseconds a decoded token, the middle one of `newTokens` at position `position`, with the cache. Calls
+ * have to come with rising positions: rows stay.
+ */
+export async function cachedToken({ prompt, position, newTokens, first }) {
+  kept = undefined;
+  if (first) await session.reset();
+  const length = position - newTokens / 2;
+  const next = await fill(prompt, length);
+  const { milliseconds } = await timed(() => decode(next, newTokens));
+  await session.truncate(length);
+  return milliseconds / newTokens;
+}
+
+/** Milliseconds of a complete-prefix replay of `position` tokens: a decoded token's cost without the cache. */
+export async function replayedToken({ prompt, position }) {
+  return (await timed(() => session.replay({ tokens: prompt.slice(0, position) }))).milliseconds;
+}
+
+/** Milliseconds a decoded token at `position` without and with attention capture, by turns. */
+export async function evidenceCost({ prompt, position, newTokens, repetitions }) {
+  kept = undefined;
+  await session.reset();
+  const length = position - newTokens / 2;
+  const next = await fill(prompt, length);
+  const results = { none: [], attention: [] };
+  for (let i = 0; i < repetitions; ++i) {
+    for (const capture of ['none', 'attention']) {
+      const { milliseconds } = await timed(() => decode(next, newTokens, { capture }));
+      results[capture].push(milliseconds / newTokens);
+      await session.truncate(length);
+    }
+  }
+  return results;
+}

@@ -1,0 +1,102 @@
+// Cost of a decoded token by position, with the cache and by complete-prefix replay; and that of capturing
+// attention. kvlens alone.
+import { Entry } from './entries.mjs';
+import { printTable } from './report.mjs';
+import { shape } from './shape.mjs';
+import { fitExponent, fitLine, median, summary } from './statistics.mjs';
+import { promptTokens } from './weights.mjs';
+
+const evidencePosition = 512;
+const newTokens = 16;
+
+const milliseconds = (value) => (value >= 100 ? value.toFixed(0) : value.toFixed(2));
+
+async function measureCost(entry, positions, repetitions) {
+  const prompt = promptTokens(positions.at(-1));
+  const cost = positions.map((position) => ({ position, cached: [], replayed: [] }));
+  for (const item of cost) {
+    console.log(`position ${item.position}`);
+    for (let i = 0; i < repetitions; ++i) {
+      item.cached.push(await entry.call('cachedToken',
+        { prompt, position: item.position, newTokens, first: item === cost[0] && i === 0 }));
+    }
+    // The longest replay alone takes longer than all the rest.
+    const replays = item.position > 2048 ? 1 : repetitions;
+    for (let i = 0; i < replays; ++i) {
+      item.replayed.push(await entry.call('replayedToken', { prompt, position: item.position }));
+    }
+  }
+  return cost;
+}
+
+function printCost(cost) {
+  console.log('\nMilliseconds a decoded token');
+  printTable(['position', 'cached', 'min..max', 'replayed', 'min..max', 'replayed / cached'], cost.map(
+    ({ position, cached, replayed }) => {
+      const [c, r] = [summary(cached), summary(replayed)];
+      const range = ({ min, max }) => `${milliseconds(min)}..${milliseconds(max)}`;
+      return [position, milliseconds(c.median), range(c), milliseconds(r.median), range(r), (r.median / c.median).toFixed(0)];
+    }));
+  const points = (kind) => cost.map((item) => [item.position, median(item[kind])]);
+  const local = (list) => list.slice(1).map((point, i) =>
+    `${fitExponent([list[i], point]).toFixed(2)} (${list[i][0]}..${point[0]})`).join(', ');
+
+  // cached(n) = a + b n: weights are read once a token whatever the position, attention grows with it.
+  const cached = points('cached');
+  const line = fitLine(cached);
+  const attention = cached.slice(1).map(([position, cost]) => [position - cached[0][0], cost - cached[0][1]]);
+  console.log(`cached: ${milliseconds(line.intercept)} ms + ${(line.slope * 1000).toFixed(3)} ms a 1000 positions`);
+  if (attention.every(([, cost]) => cost > 0)) {
+    console.log(`  what is added to the cost at ${cached[0][0]} grows as position^${fitExponent(attention).toFixed(2)}` +
+      ' (1: linear)');
+  }
+  // replayed(n) / n = a + b n: a replay of n rows is n times a row's linears and n^2 / 2 scores.
+  const replayed = points('replayed');
+  const perRow = fitLine(replayed.map(([position, cost]) => [position, cost / position]));
+  console.log(`replayed: position^${fitExponent(replayed).toFixed(2)}; between neighbours ${local(replayed)}`);
+  console.log(`  as n (a + b n): a = ${(perRow.intercept).toFixed(4)} ms, b = ${(perRow.slope * 1000).toFixed(5)} us; ` +
+    `the quadratic part is ${((100 * perRow.slope * cost.at(-1).position) /
+      (perRow.intercept + perRow.slope * cost.at(-1).position)).toFixed(0)} % at ${cost.at(-1).position}`);
+}
+
+function printEvidence({ none, attention }) {
+  const [without, withCapture] = [median(none), median(attention)];
+  const extra = (100 * (withCapture - without)) / without;
+  console.log(`\nattention capture at ${evidencePosition} positions: ${milliseconds(without)} ms without, ` +
+    `${milliseconds(withCapture)} ms with, ${extra.toFixed(1)} % more (asked: at most 10 %): ` +
+    (extra <= 10 ? 'reached' : 'MISSED'));
+}
+
+/** Prints as it goes; returns rows as those of rows.mjs, with `cache: 'cached' | 'replayed'`. */
+export async function runScaling(session, { weights, threads, repetitions, quick, level }) {
+  const positions = quick ? [128, 512, 2048] : [128, 512, 2048, 8192];
+  const rows = [];
+  for (const nThreads of threads) {
+    const entry = new Entry('kvlens', weights, nThreads);
+    console.log(`\n${entry.title}`);
+    await entry.load(session, { capacity: positions.at(-1) + newTokens, shape, level });
+    await entry.call('run', { prompt: promptTokens(32), newTokens: 8, keep: false });
+    const evidence = await entry.call('evidenceCost',
+      { prompt: promptTokens(evidencePosition), position: evidencePosition, newTokens, repetitions: 2 * repetitions });
+    const cost = entry.failure ? [] : await measureCost(entry, positions, repetitions);
+    await entry.close();
+    if (entry.failure) throw new Error(`${entry.title}: ${entry.failure}`);
+    printCost(cost);
+    printEvidence(evidence);
+    const perSecond = (list) => summary(list.map((value) => 1000 / value));
+    for (const { position, cached, replayed } of cost) {
+      for (const [cache, values] of Object.entries({ cached, replayed })) {
+        rows.push({
+          runtime: 'kvlens', weights, threads: nThreads, measure: 'decode', position, tokensPerSecond: perSecond(values), cache,
+        });
+      }
+    }
+    for (const [capture, values] of Object.entries(evidence)) {
+      rows.push({
+        runtime: 'kvlens', weights, threads: nThreads, measure: 'decode', position: evidencePosition,
+        tokensPerSecond: perSecond(values), capture,
+      });
+    }
+  }
+  return rows;
+}
