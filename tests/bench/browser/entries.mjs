@@ -34,6 +34,8 @@ export class Entry {
   samples = {};
   info = {};
   peakMemory = 0;
+  /** Anything else to report. */
+  note;
   #page;
 
   constructor(runtime, weights, threads) {

@@ -6,7 +6,7 @@ import { modelFile } from './cache.mjs';
 import { Entry, weightsOf } from './entries.mjs';
 import { shape } from './shape.mjs';
 import { cosine } from './statistics.mjs';
-import { promptTokens, tokenText } from './weights.mjs';
+import { promptTokens, tokenOfText, tokenText } from './weights.mjs';
 
 const prefillTokens = 256;
 /** Decodes are centred on these positions. */
@@ -51,14 +51,27 @@ async function measureLong(entry) {
   if (result) addRate(entry, 'decodeLong', result.decode);
 }
 
-/** Whether the runtimes compute the same model: a graph that is wrong would be measured in vain. */
+/**
+ * Whether the runtimes compute the same model, in a note for the report: a graph that is wrong would be
+ * measured in vain. wllama gives no logits, but its best token has to be (next to) the best by ours.
+ */
 async function compareLogits(entries) {
-  const reference = entries.find((entry) => entry.runtime === 'kvlens' && entry.weights === 'q8_0');
-  const expected = reference && (await reference.call('logits', prompt(16)));
-  if (!expected) return;
-  for (const entry of entries.filter(({ runtime }) => runtime === 'onnxruntime-web')) {
-    const actual = await entry.call('logits', prompt(16));
-    if (actual) entry.cosine = cosine(expected, actual);
+  for (const reference of entries.filter(({ runtime }) => runtime === 'kvlens')) {
+    const expected = await reference.call('logits', prompt(16));
+    if (!expected) continue;
+    for (const entry of entries) {
+      if (entry.runtime === 'onnxruntime-web' && reference.weights === 'q8_0') {
+        const actual = await entry.call('logits', prompt(16));
+        if (actual) entry.note = `cosine of its logits to kvlens' q8_0: ${cosine(expected, actual).toFixed(5)}`;
+      }
+      if (entry.runtime === 'wllama' && reference.weights === entry.weights) {
+        const text = await entry.call('best', prompt(16));
+        if (text === undefined) continue;
+        const logit = expected[tokenOfText(text)];
+        const above = expected.filter((value) => value > logit).length;
+        entry.note = `its best token is the best but ${above} by kvlens' logits`;
+      }
+    }
   }
 }
 

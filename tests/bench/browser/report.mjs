@@ -85,9 +85,7 @@ export function printReport(rows, groups) {
   for (const { entries } of groups) {
     for (const entry of entries) {
       if (entry.failure) console.log(`${entry.title}: failed: ${entry.failure}`);
-      if (entry.cosine !== undefined) {
-        console.log(`${entry.title}: cosine of its logits to kvlens' q8_0: ${entry.cosine.toFixed(5)}`);
-      }
+      if (entry.note) console.log(`${entry.title}: ${entry.note}`);
     }
   }
 }

@@ -60,6 +60,7 @@ export function toHalfSplit(values, rows, cols) {
 
 /** The text of a token that is neither special nor a byte: one character. */
 export const tokenText = (id) => String.fromCodePoint(0x20000 + id);
+export const tokenOfText = (text) => text.codePointAt(0) - 0x20000;
 
 /** The same made-up prompt for every runtime; ids below 300 are special or lone bytes. */
 export function promptTokens(length) {

@@ -70,7 +70,11 @@ export async function logits({ prompt }) {
 
 /** Fills the cache up to `length` rows with the prompt's tokens and returns the best next token. */
 async function fill(prompt, length) {
-  const { kvLen } = await session.state();
+  let { kvLen } = await session.state();
+  if (kvLen >= length) {
+    kvLen = length - 1;  // the last row anew, for its logits
+    await session.truncate(kvLen);
+  }
   const rest = prompt.slice(kvLen, length);
   const step = kvLen === 0 ? await session.prefill(rest) : await session.extend(rest);
   return argmax(step.logits);

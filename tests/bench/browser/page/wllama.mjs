@@ -28,6 +28,14 @@ export async function run({ text, newTokens, keep }) {
   };
 }
 
+/** Text of the best token after a prompt. */
+export async function best({ text }) {
+  const { choices } = await wllama.createCompletion({
+    prompt: text, max_tokens: 1, temperature: 0, ignore_eos: true, cache_prompt: false,
+  });
+  return choices[0].text;
+}
+
 export async function unload() {
   await wllama.exit();
 }
