@@ -85,8 +85,9 @@ export const en = {
     precision: { f32: 'single precision', f64: 'double precision' },
     pairing: { interleaved: 'interleaved pairs', half_split: 'half-split pairs' },
     threads: (n: number) => plural(n, 'thread', 'threads'),
-    oneThread:
-      'Runs on one thread: this page is not cross-origin isolated, so its memory cannot be shared. Served with the headers COOP: same-origin and COEP: require-corp it uses more.',
+    oneThread: 'One thread. How to get more',
+    oneThreadWhy:
+      'This page is not cross-origin isolated, so its memory cannot be shared between threads. Served with the headers “Cross-Origin-Opener-Policy: same-origin” and “Cross-Origin-Embedder-Policy: require-corp” it uses all cores.',
     reloadForThreads: 'Reload with more threads',
     isolationFailed: 'The browser did not isolate the page, so it stays on one thread.',
     offlineReady: 'Ready for use without a network.',
@@ -104,9 +105,9 @@ export const en = {
     notAnId: (text: string, vocab: number) => `“${text}” is not a token id: ids here are whole numbers from 0 to ${vocab - 1}.`,
     tooLong: (n: number, capacity: number) => `The prompt has ${plural(n, 'token', 'tokens')}, the cache holds ${capacity}.`,
     all: 'Prefill',
-    allAnew: 'Reset and prefill',
+    allAnew: 'Prefill anew',
     one: 'One token',
-    oneAnew: 'Reset, one token',
+    oneAnew: 'One token anew',
     oneHint: 'Prefill token by token: the first is prefilled, each further one decoded onto it. The logits have the same bits.',
     left: (n: number) => `${plural(n, 'prompt token', 'prompt tokens')} to go`,
     working: (done: number, total: number) => `Prefill: ${done} of ${total} rows`,

@@ -24,7 +24,7 @@ export const ru: Messages = {
   no: 'нет',
 
   intro: {
-    heading: 'Посмотрите, как работает KV-кэш. Проверьте каждое число.',
+    heading: 'Посмотрите, как работает KV‑кэш. Проверьте каждое число.',
     lead: 'Настоящая языковая модель работает прямо в этой вкладке: без сервера и без готовых записей.',
     computed: (n, milliseconds, model) =>
       `Всё на экране вычислила ${model} в этом браузере при открытии страницы: ${tokens(n)} за ${milliseconds} мс.`,
@@ -88,8 +88,9 @@ export const ru: Messages = {
     precision: { f32: 'одинарная точность', f64: 'двойная точность' },
     pairing: { interleaved: 'чередующиеся пары', half_split: 'пары из двух половин' },
     threads: (n) => count(n, 'поток', 'потока', 'потоков'),
-    oneThread:
-      'Работает в один поток: страница не изолирована от других источников, поэтому общая память ей недоступна. С заголовками COOP: same-origin и COEP: require-corp потоков будет больше.',
+    oneThread: 'Один поток. Как получить больше',
+    oneThreadWhy:
+      'Страница не изолирована от других источников, поэтому потокам недоступна общая память. С заголовками «Cross-Origin-Opener-Policy: same-origin» и «Cross-Origin-Embedder-Policy: require-corp» она использует все ядра.',
     reloadForThreads: 'Перезагрузить с несколькими потоками',
     isolationFailed: 'Браузер не изолировал страницу, поэтому поток остаётся один.',
     offlineReady: 'Готова к работе без сети.',
@@ -107,9 +108,9 @@ export const ru: Messages = {
     notAnId: (piece, vocab) => `«${piece}» — не номер токена: здесь нужны целые числа от 0 до ${vocab - 1}.`,
     tooLong: (n, capacity) => `В промпте ${tokens(n)}, а кэш вмещает ${capacity}.`,
     all: 'Prefill',
-    allAnew: 'Сброс и prefill',
+    allAnew: 'Prefill заново',
     one: 'Один токен',
-    oneAnew: 'Сброс, один токен',
+    oneAnew: 'Токен заново',
     oneHint: 'Prefill по одному токену: первый предзаполняется, каждый следующий декодируется к нему. Логиты совпадают до бита.',
     left: (n) => `Осталось из промпта: ${tokens(n)}`,
     working: (done, total) => `Prefill: строка ${done} из ${total}`,

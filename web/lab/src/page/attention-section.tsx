@@ -119,14 +119,6 @@ function Figures({ store }: { readonly store: AttentionStore }) {
   const usage = store.usage();
   return (
     <>
-      <MapControls
-        mapStyle={mapStyle.value}
-        messages={messages}
-        onChange={({ palette, ...other }) => {
-          colourMap.value = palette;
-          look.value = other;
-        }}
-      />
       <div class="attention-grid">
         <div class="figure-block">
           <div class="figure-head">
@@ -146,6 +138,14 @@ function Figures({ store }: { readonly store: AttentionStore }) {
             onAnnounce={announce}
           />
           <p class="muted small">{t.memory(byteSize(usage.bytes), byteSize(usage.budgetBytes))}</p>
+          <MapControls
+            mapStyle={mapStyle.value}
+            messages={messages}
+            onChange={({ palette, ...other }) => {
+              colourMap.value = palette;
+              look.value = other;
+            }}
+          />
         </div>
         <Large store={store} matrix={store.matrix(shown)} shown={shown} />
       </div>

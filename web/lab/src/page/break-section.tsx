@@ -2,7 +2,7 @@
 import { text } from '../i18n/index.js';
 import { attempt, attemptAll, attemptIds, attempts, expectedCodes, type Attempt, type AttemptId } from '../state/break-it.js';
 import { busy, engine } from '../state/store.js';
-import { Button, Verdict } from '../ui/controls.jsx';
+import { Button, ProblemAt, Verdict } from '../ui/controls.jsx';
 
 function Hashes({ outcome }: { readonly outcome: Attempt }) {
   const t = text.value.breakIt;
@@ -81,6 +81,7 @@ export function BreakSection() {
         </Button>
       </div>
       <p class="about">{t.about}</p>
+      <ProblemAt site="break" />
       <ul class="attempts" aria-busy={busy.value?.kind === 'break'}>
         {attemptIds.map((id) => {
           const outcome = attempts.value[id];

@@ -5,6 +5,7 @@ import { text } from '../i18n/index.js';
 import { decodeGreedy, decodeSampled, decodeToken, hasLogits, obstacle, reset } from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
 import {
+  busy,
   calls,
   currentCall,
   isLive,
@@ -22,7 +23,7 @@ import { Button, NumberField, ProblemAt } from '../ui/controls.jsx';
 import { Icon } from '../ui/icons.jsx';
 import { Piece } from '../ui/token-chip.jsx';
 
-export function PlayButton() {
+function PlayButton() {
   const t = text.value.run;
   if (playing.value) {
     return (
@@ -41,23 +42,27 @@ export function PlayButton() {
   );
 }
 
-export function StepButtons() {
+function GreedyButton() {
   const t = text.value.run;
   const why = obstacle();
-  const unavailable = why && t.why[why];
   return (
-    <>
-      <Button unavailable={unavailable} title={t.greedyHint} onClick={decodeGreedy}>
-        {t.greedy}
-      </Button>
-      <Button unavailable={unavailable} title={t.sampledHint} onClick={decodeSampled}>
-        {t.sampled}
-      </Button>
-    </>
+    <Button unavailable={why && t.why[why]} title={t.greedyHint} onClick={decodeGreedy}>
+      {t.greedy}
+    </Button>
   );
 }
 
-export function ResetButton() {
+function SampledButton() {
+  const t = text.value.run;
+  const why = obstacle();
+  return (
+    <Button unavailable={why && t.why[why]} title={t.sampledHint} onClick={decodeSampled}>
+      {t.sampled}
+    </Button>
+  );
+}
+
+function ResetButton() {
   const t = text.value.run;
   const unavailable = isLive.value ? undefined : t.why.not_live;
   const resetAll = (): Promise<boolean> => {
@@ -182,12 +187,17 @@ export function DecodePanel() {
         )}
       </div>
       <div class="buttons">
-        <StepButtons />
+        <GreedyButton />
+        <SampledButton />
       </div>
       <div class="buttons">
         <PlayButton />
         <ResetButton />
       </div>
+      {ending.value && !playing.value && <p class="small note">{t.endings[ending.value]}</p>}
+      {busy.value?.kind === 'decode' && <progress class="appears-late" aria-label={t.heading} />}
+      <ProblemAt site="run" />
+      <Candidates />
       <label class="field">
         <span>
           {t.speed}: {t.perSecond(speed.value)}
@@ -205,9 +215,6 @@ export function DecodePanel() {
         <input type="checkbox" checked={playSampled.value} onChange={(event) => (playSampled.value = event.currentTarget.checked)} />
         {t.playSampled}
       </label>
-      {ending.value && !playing.value && <p class="small note">{t.endings[ending.value]}</p>}
-      <ProblemAt site="run" />
-      <Candidates />
       <Sampling />
     </section>
   );
@@ -222,7 +229,7 @@ export function MiniBar() {
       <span class="muted small">
         {whole(rows.value.length)}/{whole(model.capacity)}
       </span>
-      <StepButtons />
+      <GreedyButton />
       <PlayButton />
     </div>
   );

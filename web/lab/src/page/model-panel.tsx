@@ -172,10 +172,11 @@ export function ModelPanel() {
         </p>
       )}
       {started?.info.threads === 1 && !crossOriginIsolated && (
-        <div class="note">
-          <p>{t.oneThread}</p>
+        <details class="note">
+          <summary>{t.oneThread}</summary>
+          <p>{t.oneThreadWhy}</p>
           {canReloadForThreads.value && <Button onClick={reloadForThreads}>{t.reloadForThreads}</Button>}
-        </div>
+        </details>
       )}
       <OwnModel />
       <details>

@@ -159,7 +159,7 @@ async function onWeights(id: AttemptId): Promise<Outcome> {
 }
 
 export const attempt = (id: AttemptId): Promise<boolean> =>
-  run('break', 'engine', async () => {
+  run('break', 'break', async () => {
     const current = live.value;
     const own = current?.session.cache;
     const ownBefore = await own?.contentHashes();

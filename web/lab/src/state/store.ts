@@ -12,7 +12,7 @@ export interface Live {
 }
 
 /** Where on the page a failure belongs. */
-export type Site = 'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'export';
+export type Site = 'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'break' | 'export';
 
 /** Something that went wrong: an error of the package, or a condition of the page's own. */
 export type Problem =

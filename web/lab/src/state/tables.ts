@@ -1,14 +1,7 @@
-// The page's tables as CSV (RFC 4180).
-import type { Trace } from './trace.js';
+// The page's tables as CSV.
 import { WORK_COUNTERS } from 'kvlens';
-
-const field = (value: string | number | boolean): string => {
-  const text = String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-};
-
-export const csv = (table: readonly (readonly (string | number | boolean)[])[]): string =>
-  table.map((line) => `${line.map(field).join(',')}\r\n`).join('');
+import { csv } from '../figures/index.js';
+import type { Trace } from './trace.js';
 
 /** One line a call: what it was, and every counter of its work. */
 export function callsCsv({ calls }: Trace): string {

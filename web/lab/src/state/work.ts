@@ -13,16 +13,21 @@ export interface Progressing {
   readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
 }
 
+let before: Promise<unknown> = Promise.resolve();
+
 /**
- * Runs `work` unless something is running already; a failure is told at `site`. Returns whether it went
+ * Runs `work` once what is running has ended; a failure is told at `site`. Resolves to whether it went
  * well. Being stopped by the person is no failure.
  */
-export async function run(
-  kind: BusyKind,
-  site: Site,
-  work: (progressing: Progressing) => Promise<void>,
-): Promise<boolean> {
-  if (busy.value) return false;
+export function run(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
+  const turn = before.then(() => runNow(kind, site, work));
+  before = turn;
+  return turn;
+}
+
+type Work = (progressing: Progressing) => Promise<void>;
+
+async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
   const abort = new AbortController();
   busy.value = { kind, done: 0, total: 0, abort };
   clearProblem(site);
