@@ -1,8 +1,11 @@
 // Figures of the peers from an earlier run on a quiet machine (two x86-64 cores, Chromium 156; medians,
 // tokens a second), for rows that a run cannot measure. They were taken on another day, maybe on another
 // machine: a comparison with them is marked.
-const row = (runtime, weights, threads, measure, position, median) =>
-  ({ runtime, weights, threads, measure, position, tokensPerSecond: { min: median, median, max: median }, stored: true });
+const row = (runtime, weights, threads, measure, position, median) => ({
+  runtime, weights, threads, measure, position,
+  tokensPerSecond: { min: median, median, max: median },
+  stored: true,
+});
 
 export const baselines = [
   row('wllama', 'q8_0', 1, 'prefill', 256, 38),

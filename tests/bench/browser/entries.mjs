@@ -24,6 +24,8 @@ export function unavailable(options) {
   return Object.fromEntries(reasons.filter(([, reason]) => reason !== undefined));
 }
 
+const timeoutMinutes = 6;
+
 export class Entry {
   runtime;
   weights;
@@ -49,13 +51,19 @@ export class Entry {
   /** Runs `work` unless something failed before; what it throws becomes the failure. */
   async #attempt(work) {
     if (this.failure) return undefined;
+    let timer;
+    const timeout = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMinutes} minutes`)), timeoutMinutes * 60_000);
+    });
     try {
-      return await work();
+      return await Promise.race([work(), timeout]);
     } catch (error) {
       this.failure = error.message.split('\n')[0];
       console.log(`${this.title}: ${this.failure}`);
+      await this.close();  // it may still be computing, at the expense of the others
       return undefined;
     } finally {
+      clearTimeout(timer);
       this.peakMemory = Math.max(this.peakMemory, this.#page?.peakMemory() ?? 0);
     }
   }

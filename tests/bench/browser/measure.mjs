@@ -42,6 +42,7 @@ async function measureShort(entry, { quick }) {
   const decoded = await entry.call('run',
     { ...prompt(positions.short - newTokens / 2), newTokens, keep: false });
   if (decoded) addRate(entry, 'decode', decoded.decode);
+  if (decoded?.core) addRate(entry, 'decodeCore', decoded.core);
 }
 
 async function measureLong(entry) {
@@ -69,7 +70,7 @@ async function compareLogits(entries) {
         if (text === undefined) continue;
         const logit = expected[tokenOfText(text)];
         const above = expected.filter((value) => value > logit).length;
-        entry.note = `its best token is the best but ${above} by kvlens' logits`;
+        entry.note = `its best token is number ${above + 1} by kvlens' logits`;
       }
     }
   }

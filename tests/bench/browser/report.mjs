@@ -1,6 +1,7 @@
 // What a run prints.
 import { withBaselines } from './baselines.mjs';
 import { rate, select } from './rows.mjs';
+import { median } from './statistics.mjs';
 import { checkTargets } from './targets.mjs';
 
 export function printTable(head, body) {
@@ -9,10 +10,14 @@ export function printTable(head, body) {
   const isNumber = (cell) => /^[\d<>=.]/.test(cell);
   const line = (cells) => cells.map((cell, i) =>
     (isNumber(cell) ? cell.padStart(widths[i]) : cell.padEnd(widths[i]))).join('  ').trimEnd();
-  console.log([line(text[0]), widths.map((width) => '-'.repeat(width)).join('  '), ...text.slice(1).map(line)].join('\n'));
+  const [first, ...rest] = text.map(line);
+  console.log([first, widths.map((width) => '-'.repeat(width)).join('  '), ...rest].join('\n'));
 }
 
-const digits = (value) => (value === undefined ? '' : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+function digits(value) {
+  if (value === undefined) return '';
+  return value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
 const range = ({ min, max }) => `${digits(min)}..${digits(max)}`;
 
 /** Best measured or stored rate of a peer for the same measure and threads; of wllama, with the same weights. */
@@ -32,13 +37,14 @@ function printRates(measured) {
   const order = (row) => ['prefill', 'decode'].indexOf(row.measure) * 1e6 + row.threads * 1e5 + row.position;
   const shown = measured.filter(({ measure }) => measure === 'prefill' || measure === 'decode')
     .sort((a, b) => order(a) - order(b));
+  const head = ['measure', 'position', 'threads', 'runtime', 'weights', 'tokens/s', 'min..max', 'vs wllama',
+    'vs best ort', 'of probe'];
   printTable(
-    ['measure', 'position', 'threads', 'runtime', 'weights', 'tokens/s', 'min..max', 'vs wllama', 'vs best ort', 'of probe'],
+    head,
     shown.map((row) => {
       const own = row.runtime === 'kvlens';
-      const limit = own && rate(rows, {
-        measure: 'probe', probe: row.measure === 'decode' ? 'bandwidth' : 'int8', weights: row.weights, threads: row.threads,
-      });
+      const probe = row.measure === 'decode' ? 'bandwidth' : 'int8';
+      const limit = own && rate(rows, { measure: 'probe', probe, weights: row.weights, threads: row.threads });
       return [
         row.measure, row.position, row.threads, row.runtime, row.weights, digits(row.tokensPerSecond.median),
         range(row.tokensPerSecond), own ? ratio(row, 'wllama') : '', own ? ratio(row, 'onnxruntime-web') : '',
@@ -65,15 +71,18 @@ function printProbes(measured) {
     const unit = units[row.probe];
     const { min, median, max } = row.perSecond ?? row.milliseconds;
     const scale = unit ? 1e9 : 1;
-    return [row.probe, row.threads, digits(median / scale), `${digits(min / scale)}..${digits(max / scale)}`, unit ?? 'ms'];
+    const scaled = { min: min / scale, max: max / scale };
+    return [row.probe, row.threads, digits(median / scale), range(scaled), unit ?? 'ms'];
   }));
 }
 
 function printTargets(measured) {
   console.log('\nTargets');
-  const verdict = ({ reached }) => (reached === undefined ? 'not measured' : reached ? 'reached' : 'MISSED');
-  printTable(['target', 'asked', 'measured', ''], checkTargets(measured).map((check) =>
-    [check.name, check.target, digits(check.value) + (check.stored && check.value !== undefined ? ' *' : ''), verdict(check)]));
+  const verdict = (reached) => (reached === undefined ? 'not measured' : reached ? 'reached' : 'MISSED');
+  printTable(['target', 'asked', 'measured', ''], checkTargets(measured).map(
+    ({ name, target, value, reached, stored }) =>
+      [name, target, digits(value) + (stored && value !== undefined ? ' *' : ''), verdict(reached)]));
+  console.log('growth of the cost by position, and the cost of evidence: npm run bench -- --scaling\n');
 }
 
 export function printReport(rows, groups) {
@@ -85,6 +94,9 @@ export function printReport(rows, groups) {
   for (const { entries } of groups) {
     for (const entry of entries) {
       if (entry.failure) console.log(`${entry.title}: failed: ${entry.failure}`);
+      if (entry.samples.decodeCore) {
+        console.log(`${entry.title}: decode inside the worker ${digits(median(entry.samples.decodeCore))} tokens/s`);
+      }
       if (entry.note) console.log(`${entry.title}: ${entry.note}`);
     }
   }

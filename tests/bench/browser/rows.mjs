@@ -3,7 +3,7 @@
 // `position` is where decodes are centred, and a prefill's number of tokens. A load has `milliseconds`
 // instead of tokens (null). The probe's rows say what its figure would allow at most: as tokens that read all
 // weights (`probe: 'bandwidth'`), and as prefilled tokens (`probe: 'int8'`); `perSecond` is the figure itself, in
-// bytes and operations.
+// bytes and operations. `coreTokensPerSecond` of kvlens' decode leaves out messages between page and worker.
 import { positions } from './measure.mjs';
 import { headMultiplyAdds, rowMultiplyAdds, weightBytes } from './shape.mjs';
 import { summary } from './statistics.mjs';
@@ -18,7 +18,12 @@ function entryRows({ runtime, weights, threads, failure, samples, peakMemory }) 
     ({ ...base, measure, position, tokensPerSecond: summary(values), repetitions: values.length });
   const rows = [];
   if (samples.prefill) rows.push(row('prefill', prefillTokens, samples.prefill));
-  if (samples.decode) rows.push(row('decode', positions.short, samples.decode));
+  if (samples.decode) {
+    rows.push({
+      ...row('decode', positions.short, samples.decode),
+      ...(samples.decodeCore ? { coreTokensPerSecond: summary(samples.decodeCore) } : {}),
+    });
+  }
   if (samples.decodeLong) rows.push(row('decode', positions.long, samples.decodeLong));
   if (samples.load) {
     rows.push({

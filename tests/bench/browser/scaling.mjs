@@ -34,8 +34,8 @@ function printCost(cost) {
   printTable(['position', 'cached', 'min..max', 'replayed', 'min..max', 'replayed / cached'], cost.map(
     ({ position, cached, replayed }) => {
       const [c, r] = [summary(cached), summary(replayed)];
-      const range = ({ min, max }) => `${milliseconds(min)}..${milliseconds(max)}`;
-      return [position, milliseconds(c.median), range(c), milliseconds(r.median), range(r), (r.median / c.median).toFixed(0)];
+      const cells = ({ min, median, max }) => [milliseconds(median), `${milliseconds(min)}..${milliseconds(max)}`];
+      return [position, ...cells(c), ...cells(r), (r.median / c.median).toFixed(0)];
     }));
   const points = (kind) => cost.map((item) => [item.position, median(item[kind])]);
   const local = (list) => list.slice(1).map((point, i) =>
@@ -47,16 +47,19 @@ function printCost(cost) {
   const attention = cached.slice(1).map(([position, cost]) => [position - cached[0][0], cost - cached[0][1]]);
   console.log(`cached: ${milliseconds(line.intercept)} ms + ${(line.slope * 1000).toFixed(3)} ms a 1000 positions`);
   if (attention.every(([, cost]) => cost > 0)) {
-    console.log(`  what is added to the cost at ${cached[0][0]} grows as position^${fitExponent(attention).toFixed(2)}` +
-      ' (1: linear)');
+    const exponent = fitExponent(attention);
+    console.log(`  what is added to the cost at ${cached[0][0]} grows as position^${exponent.toFixed(2)} ` +
+      `(asked: linear): ${Math.abs(exponent - 1) <= 0.2 ? 'reached' : 'MISSED'}`);
   }
   // replayed(n) / n = a + b n: a replay of n rows is n times a row's linears and n^2 / 2 scores.
   const replayed = points('replayed');
   const perRow = fitLine(replayed.map(([position, cost]) => [position, cost / position]));
   console.log(`replayed: position^${fitExponent(replayed).toFixed(2)}; between neighbours ${local(replayed)}`);
-  console.log(`  as n (a + b n): a = ${(perRow.intercept).toFixed(4)} ms, b = ${(perRow.slope * 1000).toFixed(5)} us; ` +
-    `the quadratic part is ${((100 * perRow.slope * cost.at(-1).position) /
-      (perRow.intercept + perRow.slope * cost.at(-1).position)).toFixed(0)} % at ${cost.at(-1).position}`);
+  const last = cost.at(-1).position;
+  const share = (perRow.slope * last) / (perRow.intercept + perRow.slope * last);
+  console.log(`  as n (a + b n): a = ${perRow.intercept.toFixed(4)} ms, b = ${(perRow.slope * 1e6).toFixed(3)} ns; ` +
+    `${(100 * share).toFixed(0)} % of it quadratic at ${last} (asked: quadratic): ` +
+    (perRow.slope > 0 ? 'reached' : 'MISSED'));
 }
 
 function printEvidence({ none, attention }) {
@@ -83,19 +86,15 @@ export async function runScaling(session, { weights, threads, repetitions, quick
     if (entry.failure) throw new Error(`${entry.title}: ${entry.failure}`);
     printCost(cost);
     printEvidence(evidence);
+    const base = { runtime: 'kvlens', weights, threads: nThreads, measure: 'decode' };
     const perSecond = (list) => summary(list.map((value) => 1000 / value));
     for (const { position, cached, replayed } of cost) {
       for (const [cache, values] of Object.entries({ cached, replayed })) {
-        rows.push({
-          runtime: 'kvlens', weights, threads: nThreads, measure: 'decode', position, tokensPerSecond: perSecond(values), cache,
-        });
+        rows.push({ ...base, position, tokensPerSecond: perSecond(values), cache });
       }
     }
     for (const [capture, values] of Object.entries(evidence)) {
-      rows.push({
-        runtime: 'kvlens', weights, threads: nThreads, measure: 'decode', position: evidencePosition,
-        tokensPerSecond: perSecond(values), capture,
-      });
+      rows.push({ ...base, position: evidencePosition, tokensPerSecond: perSecond(values), capture });
     }
   }
   return rows;

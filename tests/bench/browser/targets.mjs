@@ -4,20 +4,21 @@ import { rate, select } from './rows.mjs';
 
 /** The best row of onnxruntime-web: it is compared with whichever weights suit it. */
 function bestOnnx(rows, properties) {
-  const found = select(rows, { runtime: 'onnxruntime-web', ...properties });
-  return found.reduce((best, row) => (best?.tokensPerSecond.median > row.tokensPerSecond.median ? best : row), undefined);
+  return select(rows, { runtime: 'onnxruntime-web', ...properties })
+    .sort((a, b) => b.tokensPerSecond.median - a.tokensPerSecond.median)[0];
 }
 
 /**
- * `[{ name, target, value, reached, stored }]`; `value` is undefined where rows are missing, and then `reached`
- * is too. `stored`: a peer's figure is an earlier run's.
+ * `[{ name, target, value, reached, stored }]`; `value` and `reached` are undefined where rows are missing.
+ * `stored`: the peer's figure is an earlier run's.
  */
 export function checkTargets(measured) {
   const rows = withBaselines(measured);
   const checks = [];
   const atLeast = (name, target, a, b, stored = false) => {
     const value = a !== undefined && b !== undefined ? a / b : undefined;
-    checks.push({ name, target: `>= ${target}`, value, reached: value === undefined ? undefined : value >= target, stored });
+    const reached = value === undefined ? undefined : value >= target;
+    checks.push({ name, target: `>= ${target}`, value, reached, stored });
   };
   const ours = (weights, threads, measure, position) =>
     rate(rows, { runtime: 'kvlens', weights, threads, measure, position });

@@ -34,10 +34,15 @@ export async function unload() {
   await engine.dispose();
 }
 
-/** Greedy decodes from the logits' best token on; returns the best token after them. */
+/** `n` greedy decodes from the token `next` on. Returns the milliseconds of the calls inside the worker. */
 async function decode(next, n, options) {
-  for (let i = 0; i < n; ++i) next = argmax((await session.decode(next, options)).logits);
-  return next;
+  let milliseconds = 0;
+  for (let i = 0; i < n; ++i) {
+    const step = await session.decode(next, options);
+    next = argmax(step.logits);
+    milliseconds += step.milliseconds;
+  }
+  return milliseconds;
 }
 
 /**
@@ -57,8 +62,12 @@ export async function run({ prompt, newTokens, keep }) {
     next = argmax(value.logits);
     kept = keep ? { length: prompt.length, next } : undefined;
   }
-  const { milliseconds } = await timed(() => decode(next, newTokens));
-  return { prefill, decode: { tokens: newTokens, milliseconds } };
+  const { value, milliseconds } = await timed(() => decode(next, newTokens));
+  return {
+    prefill,
+    decode: { tokens: newTokens, milliseconds },
+    core: { tokens: newTokens, milliseconds: value },
+  };
 }
 
 /** Logits after a prompt, to see that all runtimes compute the same model. */
