@@ -33,11 +33,26 @@ inline u32x4 widen(const void* from) noexcept {
   using u16x4 = std::uint16_t __attribute__((vector_size(8)));
   return __builtin_convertvector(load_as<u16x4>(from), u32x4);
 }
-// Four finite values.
-inline f32x4 load_halves(const void* from) noexcept {
+
+// What a conversion of four halves reads, to be kept in registers over a loop.
+struct HalfConstants {
+  u32x4 magnitude;
+  u32x4 rebias;
+  u32x4 sign;
+  f32x4 least;
+};
+inline constexpr HalfConstants half_constants = {splat(0x0fffe000u), splat(0x38000000u),
+                                                 splat(0x80000000u), splat(0x1p-14f)};
+// Four finite values. Normal numbers need 112 added to their exponent. A subnormal one, f * 2^-14,
+// then reads n = (1 + f) * 2^-15, and 2 n - 2^-14 is right; of normal numbers that is never below
+// n. (A product with 2^112, as above, would be shorter, but subnormal operands are slow on many
+// machines.)
+inline f32x4 load_halves(const void* from, const HalfConstants& k = half_constants) noexcept {
   const u32x4 bits = widen(from);
-  const f32x4 scaled = std::bit_cast<f32x4>((bits & 0x7fffu) << 13) * splat(0x1p112f);
-  return std::bit_cast<f32x4>(std::bit_cast<u32x4>(scaled) | ((bits & 0x8000u) << 16));
+  const f32x4 n = std::bit_cast<f32x4>(((bits << 13) & k.magnitude) + k.rebias);
+  const f32x4 other = (n + n) - k.least;
+  const f32x4 magnitude = other < n ? other : n;
+  return std::bit_cast<f32x4>(std::bit_cast<u32x4>(magnitude) | ((bits << 16) & k.sign));
 }
 inline f32x4 load_bfloats(const void* from) noexcept {
   return std::bit_cast<f32x4>(widen(from) << 16);

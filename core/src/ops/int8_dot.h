@@ -62,17 +62,23 @@ struct PairDot {
   static Sum start_unsigned(std::int32_t start) noexcept {
     return {i32x4{}, i32x4{}, splat(start)};
   }
-  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
+  template <std::size_t v>
+  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
     const auto four = load_as<std::int64_t>(x.wide + 4 * v);
     using i64x2 = std::int64_t __attribute__((vector_size(16)));
     const i16x8 input = std::bit_cast<i16x8>(i64x2{four, four});
     sum.low += pair_dot(widen_low(weights), input);
     sum.high += pair_dot(widen_high(weights), input);
   }
-  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
-    add_signed(sum, weights, x, v);
+  template <std::size_t v>
+  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
+    add_signed<v>(sum, weights, x);
   }
   static i32x4 finish(const Sum& sum) noexcept { return add_pairs(sum.low, sum.high) + sum.start; }
+  static void pin(Sum& sum) noexcept {
+    ops::pin(sum.low);
+    ops::pin(sum.high);
+  }
 };
 
 // Adds to each lane of `sum` the dot of four signed bytes with four of 0..127. Relaxed SIMD leaves
@@ -90,21 +96,28 @@ inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
 // Machines with a dot of four bytes.
 struct QuadDot {
   using Sum = i32x4;
+  // Bytes 4v .. 4v + 3 of 32, four times.
+  template <std::size_t v>
   static i8x16 four(const void* bytes) noexcept {
-    return std::bit_cast<i8x16>(splat(load_as<std::int32_t>(bytes)));
+    const auto sixteen = load_as<i32x4>(static_cast<const std::byte*>(bytes) + v / 4 * 16);
+    constexpr int lane = v % 4;
+    return std::bit_cast<i8x16>(__builtin_shufflevector(sixteen, sixteen, lane, lane, lane, lane));
   }
   // Signed weights take |x| as the 7-bit operand. For a negative x, w * x = (~w + 1) * |x|: flip
   // the weight's bits, and add all the |x| of negative x once, whatever the weights.
   static Sum start_signed(std::int32_t negative_count) noexcept { return splat(negative_count); }
-  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
-    sum = quad_dot(weights ^ four(x.sign + 4 * v), four(x.magnitude + 4 * v), sum);
+  template <std::size_t v>
+  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
+    sum = quad_dot(weights ^ four<v>(x.sign), four<v>(x.magnitude), sum);
   }
   // Unsigned quants are the 7-bit operand themselves.
   static Sum start_unsigned(std::int32_t start) noexcept { return splat(start); }
-  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x, std::size_t v) noexcept {
-    sum = quad_dot(four(x.value + 4 * v), weights, sum);
+  template <std::size_t v>
+  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
+    sum = quad_dot(four<v>(x.value), weights, sum);
   }
   static i32x4 finish(const Sum& sum) noexcept { return sum; }
+  static void pin(Sum& sum) noexcept { ops::pin(sum); }
 };
 
 }  // namespace kvlens::ops

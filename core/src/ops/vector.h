@@ -66,9 +66,37 @@ inline void store_part(T* to, const Lanes<T>& value, std::size_t count) noexcept
   for (std::size_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
-inline f32x4 splat(float value) noexcept { return f32x4{value, value, value, value}; }
+constexpr f32x4 splat(float value) noexcept { return f32x4{value, value, value, value}; }
 inline f64x4 splat(double value) noexcept { return {f64x2{value, value}, f64x2{value, value}}; }
-inline i32x4 splat(std::int32_t value) noexcept { return i32x4{value, value, value, value}; }
+constexpr i32x4 splat(std::int32_t value) noexcept { return i32x4{value, value, value, value}; }
+
+constexpr u8x16 splat_byte(std::uint8_t value) noexcept {
+  const std::uint8_t v = value;
+  return u8x16{v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
+}
+
+constexpr u32x4 splat(std::uint32_t value) noexcept { return u32x4{value, value, value, value}; }
+
+// A stored constant that loops should keep in a register: compilers for WebAssembly build a
+// constant that they know anew at each use, which takes three instructions. So they are not to know
+// it.
+template <class V>
+inline V in_register(const V& stored) noexcept {
+  const V* from = &stored;
+#if defined(__wasm__)
+  __asm__("" : "+r"(from));
+#endif
+  return *from;
+}
+
+// Keeps the value's computation where it stands among other pinned ones. Compilers for WebAssembly
+// else gather a chain of additions at its end, and everything it reads must wait in memory.
+template <class V>
+inline void pin([[maybe_unused]] V& value) noexcept {
+#if defined(__wasm__)
+  __asm__ volatile("" : "+r"(value));
+#endif
+}
 
 inline float sum(f32x4 v) noexcept { return (v[0] + v[1]) + (v[2] + v[3]); }
 inline double sum(f64x4 v) noexcept { return (v.low[0] + v.low[1]) + (v.high[0] + v.high[1]); }
