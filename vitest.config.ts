@@ -73,6 +73,18 @@ export default defineConfig({
       {
         extends: true,
         server: { headers: isolation },
+        // Known before the first test asks for them, since finding them later reloads the page.
+        optimizeDeps: {
+          include: [
+            '@preact/signals',
+            'axe-core',
+            'd3-array',
+            'd3-scale',
+            'preact',
+            'preact/hooks',
+            'preact/jsx-dev-runtime',
+          ],
+        },
         test: { name: 'figures-chromium', include: ['tests/lab/figures/*.browser.test.tsx'], browser: chromium() },
       },
     ],

@@ -93,7 +93,7 @@ describe('plotWork', () => {
     const [top, bottom] = [plot.margin.top, 300 - plot.margin.bottom];
     const p = plot.points[8]!;
     expect(p.x).toBeCloseTo(right, 9);
-    expect(plot.points[0]!.x).toBeCloseTo(left + (right - left) * 0.2, 9);
+    expect(plot.points[0]!.x).toBeCloseTo(left, 9);
     // 900 fits the nice domain 0..900.
     expect(p.replayY).toBeCloseTo(top, 9);
     expect(p.cachedY).toBeCloseTo(bottom - (bottom - top) * 0.1, 9);

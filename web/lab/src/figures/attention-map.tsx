@@ -147,7 +147,8 @@ export function AttentionMap(props: AttentionMapProps) {
   const missing = source.state !== 'kept';
   return (
     <figure class="kv-figure kv-map">
-      <div class="kv-map-frame" ref={frame}>
+      <div class="kv-map-frame">
+        <div ref={frame} />
         {length === 0 ? (
           <p class="kv-empty">{messages.map.empty}</p>
         ) : (

@@ -2,7 +2,10 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { RefObject } from 'preact';
 
-/** Width of an element in CSS pixels, 0 until it is known. */
+/**
+ * Width of an element in CSS pixels, 0 until it is known. An empty element before the contents measures the room
+ * that they have.
+ */
 export function useWidth(ref: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

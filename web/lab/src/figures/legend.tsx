@@ -1,6 +1,5 @@
 // The colour ramp with its scale, and what the marks that are no colours mean.
-import { LOG_DECADES, unscaled } from './colour-scale.js';
-import { shortWeight } from './format.js';
+import { unscaled } from './colour-scale.js';
 import type { FigureMessages } from './messages.js';
 import { LEVELS, rampCss } from './palette.js';
 import type { MapStyle, Palette } from './types.js';
@@ -12,18 +11,18 @@ interface MapLegendProps {
   readonly messages: FigureMessages;
 }
 
-/** Places on the ramp that are labelled, with the weights there. */
+/** Both ends and the middle of the ramp, with the weights there. */
 export function legendTicks({ scale }: MapStyle, maximum: number): { place: number; label: string }[] {
-  const places = scale === 'log' ? Array.from({ length: LOG_DECADES + 1 }, (_, i) => i / LOG_DECADES) : [0, 0.5, 1];
-  return places.map((place) => {
-    const weight = unscaled(scale, place, maximum);
-    const label = scale === 'log' ? decimal(weight) : shortWeight(weight).replace(/\.?0+$/, '');
+  return [0, 0.5, 1].map((place) => {
+    const label = decimal(unscaled(scale, place, maximum));
     return { place, label: scale === 'log' && place === 0 ? `≤ ${label}` : label };
   });
 }
 
+/** Ticks are round numbers or halves and quarters of them. */
 function decimal(weight: number): string {
-  return weight < 0.001 ? weight.toExponential(0).replace('e-', 'e−') : String(Number(weight.toPrecision(1)));
+  if (weight > 0 && weight < 0.001) return weight.toExponential(0).replace('e-', 'e−');
+  return String(Number(weight.toPrecision(3)));
 }
 
 /** The ramp as a CSS gradient of sixteen stops: no eye tells it from all 256. */

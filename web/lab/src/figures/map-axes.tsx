@@ -3,6 +3,7 @@ import type { Cell } from './types.js';
 import {
   axisLabel,
   LABEL_ANGLE,
+  LABEL_PITCH,
   labelledPositions,
   leaningHeight,
   tickAt,
@@ -28,7 +29,7 @@ export const TITLE = 20;
 function labels(layout: MapLayout, active: number | undefined): number[] {
   const positions = labelledPositions(layout);
   if (active === undefined) return positions;
-  const apart = (position: number) => Math.abs(tickAt(layout, position) - tickAt(layout, active)) >= 11;
+  const apart = (position: number) => Math.abs(tickAt(layout, position) - tickAt(layout, active)) >= LABEL_PITCH;
   return [...positions.filter((position) => position !== active && apart(position)), active];
 }
 

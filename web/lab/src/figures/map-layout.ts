@@ -6,7 +6,7 @@ const MAX_CELL = 30;
 /** From this many device pixels on a cell is a whole number of them, and so are all the same size. */
 const WHOLE_PIXELS = 8;
 /** Between two labels of an axis. */
-const LABEL_PITCH = 13;
+export const LABEL_PITCH = 13;
 /** Of the labels' font, 11 px monospaced. */
 const CHARACTER = 6.7;
 const LABEL_CHARACTERS = 14;

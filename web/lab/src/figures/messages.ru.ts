@@ -71,7 +71,7 @@ export const ru: FigureMessages = {
   thumbnails: {
     label: 'Все головы: строки — слои, столбцы — головы',
     instructions: 'Стрелки переходят между головами, Home и End ведут к краям слоя.',
-    meanColumn: 'среднее',
+    meanColumn: 'ср.',
     caption: (block, n) =>
       block === 1
         ? `${rows(n)}, один вес на пиксель.`

@@ -6,6 +6,8 @@ export const TOP = 20;
 const GAP = 4;
 /** Between the last head and the mean. */
 const MEAN_GAP = 10;
+/** For the ring around a chosen thumbnail. */
+const RIGHT = 4;
 const MIN_TILE = 24;
 const MAX_TILE = 76;
 
@@ -19,9 +21,9 @@ export interface ThumbnailLayout {
 }
 
 export function layoutThumbnails(nLayers: number, nHeads: number, available: number): ThumbnailLayout {
-  const room = available - LEFT - MEAN_GAP - nHeads * GAP;
+  const room = available - LEFT - RIGHT - MEAN_GAP - nHeads * GAP;
   const tile = Math.max(MIN_TILE, Math.min(MAX_TILE, Math.floor(room / (nHeads + 1))));
   const x = (column: number) => LEFT + column * (tile + GAP) + (column === nHeads ? MEAN_GAP : 0);
   const y = (layer: number) => TOP + layer * (tile + GAP);
-  return { tile, x, y, width: x(nHeads) + tile, height: y(nLayers - 1) + tile };
+  return { tile, x, y, width: x(nHeads) + tile + RIGHT, height: y(nLayers - 1) + tile };
 }

@@ -123,7 +123,8 @@ export function Thumbnails(props: ThumbnailsProps) {
   const partial = layers.filter((layer) => store.rowsPooled(layer) < store.length);
   return (
     <figure class="kv-figure kv-thumbnails">
-      <div class="kv-thumbnails-frame" ref={frame}>
+      <div class="kv-thumbnails-frame">
+        <div ref={frame} />
         <div class="kv-thumbnails-body" style={{ width: `${layout.width}px`, height: `${layout.height}px` }}>
           <canvas ref={canvas} aria-hidden="true" style={{ width: `${layout.width}px`, height: `${layout.height}px` }} />
           <div role="grid" ref={grid} aria-label={messages.thumbnails.label} onKeyDown={onKeyDown}>

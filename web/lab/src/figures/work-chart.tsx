@@ -81,7 +81,8 @@ export function WorkChart({ points, metric, axes, messages, onAnnounce }: WorkCh
   const noTime = metric === 'milliseconds' && Number.isNaN(read.replay.milliseconds);
   return (
     <figure class="kv-figure kv-work">
-      <div class="kv-work-frame" ref={frame}>
+      <div class="kv-work-frame">
+        <div ref={frame} />
         <div
           role="slider"
           tabIndex={0}

@@ -60,7 +60,7 @@ export function plotWork(
   const [smallest = 1] = extent(values) as [number?, number?];
 
   const inner = { left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
-  const xDomain = logLog ? [firstLength, Math.max(lastLength, firstLength + 1)] : [0, Math.max(lastLength, 1)];
+  const xDomain = [firstLength, Math.max(lastLength, firstLength + 1)];
   const yDomain = logLog ? [smallest, Math.max(top, smallest * 10)] : [0, top];
   const make = logLog ? scaleLog : scaleLinear;
   const x = make(xDomain, [inner.left, inner.right]);

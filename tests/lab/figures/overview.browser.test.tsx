@@ -1,0 +1,190 @@
+// Thumbnails, weights on the text, and the table of scores.
+import { useState } from 'preact/hooks';
+import { expect, test, vi } from 'vitest';
+import { userEvent } from 'vitest/browser';
+import { AttentionStore, figureMessages, HeadTable, Thumbnails, TokenWeights } from '../../../web/lab/src/figures/index.js';
+import { levelOf } from '../../../web/lab/src/figures/colour-scale.js';
+import { rampCss } from '../../../web/lab/src/figures/palette.js';
+import { layoutThumbnails } from '../../../web/lab/src/figures/thumbnail-layout.js';
+import type { HeadRef } from '../../../web/lab/src/figures/types.js';
+import { evidenceOf, plain, weightRow } from './matrices.js';
+import { drawn, expectAccessible, mount, pixel } from './mount.js';
+
+const messages = figureMessages.en;
+
+function filledStore(length: number): AttentionStore {
+  const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
+  const tokens = Array.from({ length }, (_, i) => i % 4);
+  store.append(tokens, evidenceOf({ nHeads: 3, layers: [0, 1], firstPosition: 0, nRows: length }));
+  return store;
+}
+
+function Overview({ store, onSelect }: { store: AttentionStore; onSelect?: (head: HeadRef) => void }) {
+  const [selected, setSelected] = useState<HeadRef>({ layer: 0, head: 0 });
+  return (
+    <Thumbnails
+      store={store}
+      mapStyle={plain}
+      theme="light"
+      selected={selected}
+      onSelect={(head) => {
+        setSelected(head);
+        onSelect?.(head);
+      }}
+      messages={messages}
+    />
+  );
+}
+
+test('a thumbnail has the colours of its weights, and grows with the history', async () => {
+  const store = filledStore(4);
+  const { container } = await mount(<Overview store={store} />);
+  const layout = layoutThumbnails(2, 3, 640);
+  const canvas = container.querySelector('canvas')!;
+  const colour = (layer: number, column: number, query: number, key: number, n: number) => {
+    const cell = layout.tile / n;
+    return pixel(canvas, layout.x(column) + (key + 0.5) * cell, layout.y(layer) + (query + 0.5) * cell);
+  };
+  const expected = (weight: number) => rampCss('cividis', levelOf('linear', weight, 1));
+  expect(colour(1, 2, 3, 1, 4)).toBe(expected(weightRow(1, 2, 3)[1]!));
+  const mean = (weightRow(1, 0, 3)[1]! + weightRow(1, 1, 3)[1]! + weightRow(1, 2, 3)[1]!) / 3;
+  expect(colour(1, 3, 3, 1, 4)).toBe(expected(mean));
+  expect(container.textContent).toContain('4 rows, one weight a pixel.');
+
+  store.append([1], evidenceOf({ nHeads: 3, layers: [0, 1], firstPosition: 4, nRows: 1 }));
+  await drawn();
+  expect(colour(0, 1, 4, 2, 5)).toBe(expected(weightRow(0, 1, 4)[2]!));
+  expect(colour(0, 1, 2, 1, 5)).toBe(expected(weightRow(0, 1, 2)[1]!));
+  store.truncate(2);
+  await drawn();
+  expect(colour(0, 1, 1, 0, 2)).toBe(expected(weightRow(0, 1, 1)[0]!));
+});
+
+test('thumbnails are chosen by click and by arrow keys, with the focus', async () => {
+  const onSelect = vi.fn();
+  const { container } = await mount(<Overview store={filledStore(4)} onSelect={onSelect} />);
+  const cells = container.querySelectorAll<HTMLElement>('[role="gridcell"]');
+  expect(cells.length).toBe(2 * 4);
+  await userEvent.click(cells[5]!);
+  expect(onSelect).toHaveBeenLastCalledWith({ layer: 1, head: 1 });
+  const press = async (key: string) => {
+    await userEvent.keyboard(key);
+    await drawn();
+    expect(document.activeElement!.getAttribute('aria-selected')).toBe('true');
+    return document.activeElement!.getAttribute('aria-label');
+  };
+  await userEvent.tab({ shift: true });
+  await userEvent.tab();
+  expect(await press('{ArrowRight}')).toBe('Layer 1, head 2');
+  expect(await press('{ArrowRight}')).toBe('Layer 1, mean over heads');
+  expect(await press('{ArrowUp}')).toBe('Layer 0, mean over heads');
+  expect(await press('{Home}')).toBe('Layer 0, head 0');
+  expect(await press('{ArrowLeft}')).toBe('Layer 0, head 0');
+  expect(await press('{End}')).toBe('Layer 0, mean over heads');
+  expect(container.querySelectorAll('[tabindex="0"]').length).toBe(1);
+  await expectAccessible(container);
+});
+
+test('thumbnails of layers that lack rows say so', async () => {
+  const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
+  store.append([1, 2, 3], evidenceOf({ nHeads: 3, layers: [0], firstPosition: 0, nRows: 3 }));
+  const { container } = await mount(<Overview store={store} />);
+  expect(container.textContent).toContain('Layer 1 shows 0 of 3 rows.');
+});
+
+function Weights({ store }: { store: AttentionStore }) {
+  const [selected, setSelected] = useState(2);
+  const head = { layer: 0, head: 1 };
+  return (
+    <TokenWeights
+      tokens={['<s>', '·a', 'b', '·c', '·d']}
+      selected={selected}
+      outgoing={store.outgoing(head, selected)}
+      incoming={store.incoming(head, selected)}
+      head={head}
+      onSelect={setSelected}
+      messages={messages}
+    />
+  );
+}
+
+test('bars below are outgoing and bars above incoming weights, in proportion', async () => {
+  const { container } = await mount(<Weights store={filledStore(5)} />);
+  const heights = (of: string) =>
+    [...container.querySelectorAll<HTMLElement>(`.kv-bar-${of}`)].map(({ style }) =>
+      style.visibility === 'hidden' ? null : (parseFloat(style.height) - 1) / 13,
+    );
+  const out = weightRow(0, 1, 2);
+  const into = [2, 3, 4].map((query) => weightRow(0, 1, query)[2]!);
+  const close = (actual: (number | null)[], expected: (number | null)[]) => {
+    expect(actual.map((value) => value === null)).toEqual(expected.map((value) => value === null));
+    expected.forEach((value, i) => value !== null && expect(actual[i]).toBeCloseTo(value, 4));
+  };
+  close(heights('outgoing'), [...out.map((weight) => weight / Math.max(...out)), null, null]);
+  close(heights('incoming'), [null, null, ...into.map((weight) => weight / Math.max(...into))]);
+});
+
+test('the numbers are read on hover and on focus', async () => {
+  const { container } = await mount(<Weights store={filledStore(5)} />);
+  const chip = (position: number) => container.querySelector<HTMLElement>(`[data-position="${position}"]`)!;
+  const readout = () => container.querySelector('.kv-readout')!.textContent!;
+  await userEvent.hover(chip(1));
+  const weight = weightRow(0, 1, 2)[1]!;
+  expect(readout()).toMatch(/^1 ·a, looked at with /);
+  expect(Math.fround(Number(readout().split('with ')[1]))).toBe(weight);
+  await userEvent.click(chip(3));
+  expect(chip(3).ariaSelected).toBe('true');
+  await userEvent.tab({ shift: true });
+  await userEvent.tab();
+  await userEvent.keyboard('{ArrowLeft}');
+  await drawn();
+  expect(document.activeElement).toBe(chip(2));
+  expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, looked at with [\d.]+, looks back with [\d.]+$/);
+  await expectAccessible(container);
+});
+
+test('a store without all rows has no incoming weights and says how to get them', async () => {
+  const store = new AttentionStore({ nLayers: 1, nHeads: 2 });
+  store.append([1, 2, 3, 4, 5], evidenceOf({ nHeads: 2, layers: [0], firstPosition: 4, nRows: 1 }));
+  const { container } = await mount(<Weights store={store} />);
+  expect(container.textContent).toContain(messages.weights.incomingUnknown);
+});
+
+const scores = [
+  { entropy: 1.5, previous: 0.25, first: 0.5, induction: NaN },
+  { entropy: 0.5, previous: 0.75, first: 0.125, induction: 0.5 },
+  { entropy: 1, previous: 0.5, first: 0.25, induction: 0.25 },
+];
+
+test('the table has the scores of each head and their mean, and sorts by any column', async () => {
+  const onSelect = vi.fn();
+  const { container } = await mount(
+    <HeadTable
+      layer={3}
+      scores={scores}
+      of={{ rows: 9 }}
+      selected={{ layer: 3, head: 1 }}
+      onSelect={onSelect}
+      messages={messages}
+    />,
+  );
+  const heads = () => [...container.querySelectorAll('tbody th')].map((cell) => cell.textContent);
+  const cells = (row: string) => [...container.querySelectorAll(`${row} td`)].map((cell) => cell.querySelector('data')?.value ?? '');
+  expect(heads()).toEqual(['Head 0', 'Head 1', 'Head 2']);
+  expect(cells('tbody tr:nth-child(1)')).toEqual(['1.5', '0.25', '0.5', '']);
+  expect(cells('tfoot tr')).toEqual(['1', '0.5', String((0.5 + 0.125 + 0.25) / 3), '0.375']);
+
+  const header = (name: string) => [...container.querySelectorAll('thead th')].find(({ textContent }) => textContent!.startsWith(name))!;
+  await userEvent.click(header('Induction').querySelector('button')!);
+  expect(heads()).toEqual(['Head 1', 'Head 2', 'Head 0']);
+  expect(header('Induction').ariaSort).toBe('descending');
+  await userEvent.click(header('Entropy').querySelector('button')!);
+  await userEvent.click(header('Entropy').querySelector('button')!);
+  expect(heads()).toEqual(['Head 1', 'Head 2', 'Head 0']);
+  expect(header('Entropy').ariaSort).toBe('ascending');
+
+  await userEvent.click(container.querySelector('tbody button')!);
+  expect(onSelect).toHaveBeenLastCalledWith({ layer: 3, head: 1 });
+  expect(container.querySelector('[aria-pressed="true"]')!.textContent).toBe('Head 1');
+  await expectAccessible(container);
+});
