@@ -129,7 +129,7 @@ describe('plotWork', () => {
   test('marks the ends, every replay that was run, and of the others what has room', () => {
     const plot = plotWork(points, 'scores', 'linear', 160, 300, 'en');
     const marked = markedPoints(plot.points, 30).map(({ point }) => point.length);
-    expect(marked).toEqual([2, 6, 10]);
+    expect(marked).toEqual([2, 5, 6, 9, 10]);
     expect(nearestPoint(plot.points, plot.points[3]!.x + 1)).toBe(3);
   });
 });
