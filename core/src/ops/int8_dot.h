@@ -62,17 +62,21 @@ struct PairDot {
   static Sum start_unsigned(std::int32_t start) noexcept {
     return {i32x4{}, i32x4{}, splat(start)};
   }
-  template <std::size_t v>
-  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
-    const auto four = load_as<std::int64_t>(x.wide + 4 * v);
+  // Columns 4v .. 4v + 3, twice.
+  static i16x8 input_for_signed(const Int8Block& x, std::size_t v) noexcept {
     using i64x2 = std::int64_t __attribute__((vector_size(16)));
-    const i16x8 input = std::bit_cast<i16x8>(i64x2{four, four});
+    const auto four = load_as<std::int64_t>(x.wide + 4 * v);
+    return std::bit_cast<i16x8>(i64x2{four, four});
+  }
+  static i16x8 input_for_unsigned(const Int8Block& x, std::size_t v) noexcept {
+    return input_for_signed(x, v);
+  }
+  static void add_signed(Sum& sum, i8x16 weights, i16x8 input) noexcept {
     sum.low += pair_dot(widen_low(weights), input);
     sum.high += pair_dot(widen_high(weights), input);
   }
-  template <std::size_t v>
-  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
-    add_signed<v>(sum, weights, x);
+  static void add_unsigned(Sum& sum, i8x16 weights, i16x8 input) noexcept {
+    add_signed(sum, weights, input);
   }
   static i32x4 finish(const Sum& sum) noexcept { return add_pairs(sum.low, sum.high) + sum.start; }
   static void pin(Sum& sum) noexcept {
@@ -97,24 +101,35 @@ inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
 struct QuadDot {
   using Sum = i32x4;
   // Bytes 4v .. 4v + 3 of 32, four times.
-  template <std::size_t v>
-  static i8x16 four(const void* bytes) noexcept {
-    const auto sixteen = load_as<i32x4>(static_cast<const std::byte*>(bytes) + v / 4 * 16);
-    constexpr int lane = v % 4;
-    return std::bit_cast<i8x16>(__builtin_shufflevector(sixteen, sixteen, lane, lane, lane, lane));
+  static i8x16 four(const void* bytes, std::size_t v) noexcept {
+    if (__builtin_constant_p(v)) {
+      // One load for four of them.
+      const auto sixteen = load_as<i32x4>(static_cast<const std::byte*>(bytes) + v / 4 * 16);
+      return std::bit_cast<i8x16>(splat(static_cast<std::int32_t>(sixteen[v % 4])));
+    }
+    return std::bit_cast<i8x16>(
+        splat(load_as<std::int32_t>(static_cast<const std::byte*>(bytes) + 4 * v)));
   }
   // Signed weights take |x| as the 7-bit operand. For a negative x, w * x = (~w + 1) * |x|: flip
   // the weight's bits, and add all the |x| of negative x once, whatever the weights.
+  struct SignedInput {
+    i8x16 sign;
+    i8x16 magnitude;
+  };
   static Sum start_signed(std::int32_t negative_count) noexcept { return splat(negative_count); }
-  template <std::size_t v>
-  static void add_signed(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
-    sum = quad_dot(weights ^ four<v>(x.sign), four<v>(x.magnitude), sum);
+  static SignedInput input_for_signed(const Int8Block& x, std::size_t v) noexcept {
+    return {four(x.sign, v), four(x.magnitude, v)};
+  }
+  static void add_signed(Sum& sum, i8x16 weights, const SignedInput& x) noexcept {
+    sum = quad_dot(weights ^ x.sign, x.magnitude, sum);
   }
   // Unsigned quants are the 7-bit operand themselves.
   static Sum start_unsigned(std::int32_t start) noexcept { return splat(start); }
-  template <std::size_t v>
-  static void add_unsigned(Sum& sum, i8x16 weights, const Int8Block& x) noexcept {
-    sum = quad_dot(four<v>(x.value), weights, sum);
+  static i8x16 input_for_unsigned(const Int8Block& x, std::size_t v) noexcept {
+    return four(x.value, v);
+  }
+  static void add_unsigned(Sum& sum, i8x16 weights, i8x16 x) noexcept {
+    sum = quad_dot(x, weights, sum);
   }
   static i32x4 finish(const Sum& sum) noexcept { return sum; }
   static void pin(Sum& sum) noexcept { ops::pin(sum); }

@@ -38,10 +38,12 @@ struct FormatConstants {
   u8x16 two_bits_at_4;
   u8x16 one_bit_at_2;
   u8x16 one_bit_at_4;
+  u32x4 low_nibble;
+  u32x4 spread;  // copies of a nibble 7 bits apart
 };
-inline constexpr FormatConstants format_constants = {half_constants,   splat_byte(0x0f),
-                                                     splat_byte(0x03), splat_byte(0x30),
-                                                     splat_byte(0x04), splat_byte(0x10)};
+inline constexpr FormatConstants format_constants = {
+    half_constants,   splat_byte(0x0f), splat_byte(0x03), splat_byte(0x30),
+    splat_byte(0x04), splat_byte(0x10), splat(15u),       splat(0x02040810u)};
 
 template <DType type, int quant_offset, bool signed_weights = false>
 struct BlockFormat {
@@ -81,8 +83,8 @@ struct BlockFormat {
   // copies of the four bits 7 apart, so that each meets its own byte.
   template <std::size_t v>
   static KVLENS_INLINE u8x16 fifth_bits(u8x16 words, const FormatConstants& k) noexcept {
-    const u32x4 four = (std::bit_cast<u32x4>(words) >> (4 * v)) & 15;
-    return std::bit_cast<u8x16>(four * 0x02040810u) & k.one_bit_at_4;
+    const u32x4 four = (std::bit_cast<u32x4>(words) >> (4 * v)) & k.low_nibble;
+    return std::bit_cast<u8x16>(four * k.spread) & k.one_bit_at_4;
   }
 };
 

@@ -17,44 +17,53 @@
 
 namespace kvlens::ops {
 
+#if defined(__clang__)
+#define KVLENS_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define KVLENS_NO_UNROLL
+#endif
+
 inline constexpr std::size_t vectors_a_chunk = chunk_values / 4;
 
 // What a chunk adds to four outputs, apart from where its quants and scales come from.
 template <class Dot, std::size_t span, bool is_signed, bool with_min, int offset>
 struct ChunkKernel {
   static constexpr std::size_t n_spans = chunk_values / span;
-  struct Sums {
-    typename Dot::Sum of[n_spans];
-  };
+  static constexpr std::size_t vectors = vectors_a_chunk / n_spans;  // in a span
+  using Sum = typename Dot::Sum;
 
-  static KVLENS_INLINE void start(Sums& sums, const Int8Block& x) noexcept {
+  // What the exact dot of span `index` begins with.
+  template <std::size_t index>
+  static KVLENS_INLINE Sum start(const Int8Block& x) noexcept {
     if constexpr (is_signed) {
-      sums.of[0] = Dot::start_signed(x.negative_count);
+      return Dot::start_signed(x.negative_count);
     } else if constexpr (n_spans == 1) {
-      sums.of[0] = Dot::start_unsigned(offset * x.count);
+      return Dot::start_unsigned(offset * x.count);
     } else {
-      sums.of[0] = Dot::start_unsigned(offset * x.half_count[0]);
-      sums.of[1] = Dot::start_unsigned(offset * x.half_count[1]);
+      return Dot::start_unsigned(offset * x.half_count[index]);
     }
   }
-  template <std::size_t v>
-  static KVLENS_INLINE void add(Sums& sums, u8x16 quants, const Int8Block& x) noexcept {
-    typename Dot::Sum& sum = sums.of[n_spans == 1 ? 0 : v / 4];
+  static KVLENS_INLINE auto input(const Int8Block& x, std::size_t v) noexcept {
     if constexpr (is_signed) {
-      Dot::template add_signed<v>(sum, std::bit_cast<i8x16>(quants), x);
+      return Dot::input_for_signed(x, v);
     } else {
-      Dot::template add_unsigned<v>(sum, std::bit_cast<i8x16>(quants), x);
+      return Dot::input_for_unsigned(x, v);
     }
   }
-  static KVLENS_INLINE void pin(Sums& sums) noexcept {
-    for (auto& sum : sums.of) Dot::pin(sum);
-  }
-  static KVLENS_INLINE void finish(f32x4& y, const Sums& sums, const Int8Block& x,
-                                   const f32x4* scale, const f32x4* min) noexcept {
-    for (std::size_t s = 0; s < n_spans; ++s) {
-      const f32x4 exact = __builtin_convertvector(Dot::finish(sums.of[s]), f32x4);
-      y = y + exact * (scale[s] * splat(x.scale));
+  template <class Input>
+  static KVLENS_INLINE void add(Sum& sum, u8x16 quants, const Input& x) noexcept {
+    if constexpr (is_signed) {
+      Dot::add_signed(sum, std::bit_cast<i8x16>(quants), x);
+    } else {
+      Dot::add_unsigned(sum, std::bit_cast<i8x16>(quants), x);
     }
+  }
+  static KVLENS_INLINE void finish(f32x4& y, const Sum& sum, const Int8Block& x,
+                                   f32x4 scale) noexcept {
+    const f32x4 exact = __builtin_convertvector(Dot::finish(sum), f32x4);
+    y = y + exact * (scale * splat(x.scale));
+  }
+  static KVLENS_INLINE void add_min(f32x4& y, const Int8Block& x, const f32x4* min) noexcept {
     if constexpr (with_min && n_spans == 1) {
       y = y + min[0] * splat(x.sum);
     } else if constexpr (with_min) {
@@ -128,28 +137,37 @@ struct Panel {
       }
     }
     for (std::size_t c = 0; c < n_chunks; ++c, ++x) {
-      typename Kernel::Sums sums[n_tile_groups][n_inputs];
-      for (std::size_t g = 0; g < n_tile_groups; ++g) {
-        for (std::size_t r = 0; r < n_inputs; ++r) Kernel::start(sums[g][r], x[r * x_stride]);
-      }
-      unroll<vectors_a_chunk>([&](auto v) __attribute__((always_inline)) {
-        u8x16 quants[n_tile_groups];
+      const Chunk* weights[n_tile_groups];
+      for (std::size_t g = 0; g < n_tile_groups; ++g) weights[g] = &chunks[first_group + g][c];
+      unroll<Kernel::n_spans>([&](auto span) __attribute__((always_inline)) {
+        typename Kernel::Sum sums[n_tile_groups][n_inputs];
         for (std::size_t g = 0; g < n_tile_groups; ++g) {
-          quants[g] = chunks[first_group + g][c].quants[v()];
+          for (std::size_t r = 0; r < n_inputs; ++r) {
+            sums[g][r] = Kernel::template start<span()>(x[r * x_stride]);
+          }
         }
-        for (std::size_t r = 0; r < n_inputs; ++r) {
-          for (std::size_t g = 0; g < n_tile_groups; ++g) {
-            Kernel::template add<v()>(sums[g][r], quants[g], x[r * x_stride]);
+        // A loop indeed: unrolled, the eight steps of one sum end up side by side, and the operands
+        // of all the others in memory.
+        KVLENS_NO_UNROLL
+        for (std::size_t v = span() * Kernel::vectors; v < (span() + 1) * Kernel::vectors; ++v) {
+          u8x16 quants[n_tile_groups];
+          for (std::size_t g = 0; g < n_tile_groups; ++g) quants[g] = weights[g]->quants[v];
+          for (std::size_t r = 0; r < n_inputs; ++r) {
+            const auto input = Kernel::input(x[r * x_stride], v);
+            for (std::size_t g = 0; g < n_tile_groups; ++g) {
+              Kernel::add(sums[g][r], quants[g], input);
+            }
           }
         }
         for (std::size_t g = 0; g < n_tile_groups; ++g) {
-          for (std::size_t r = 0; r < n_inputs; ++r) Kernel::pin(sums[g][r]);
+          for (std::size_t r = 0; r < n_inputs; ++r) {
+            Kernel::finish(total[g][r], sums[g][r], x[r * x_stride], weights[g]->scale[span()]);
+          }
         }
       });
       for (std::size_t g = 0; g < n_tile_groups; ++g) {
-        const Chunk& weights = chunks[first_group + g][c];
         for (std::size_t r = 0; r < n_inputs; ++r) {
-          Kernel::finish(total[g][r], sums[g][r], x[r * x_stride], weights.scale, weights.min);
+          Kernel::add_min(total[g][r], x[r * x_stride], weights[g]->min);
         }
       }
     }
@@ -221,19 +239,27 @@ class Int8Kernels {
         Format::scales(block + g * stride, constants, scales[g]);
       }
       unroll<n_chunks>([&](auto chunk) __attribute__((always_inline)) {
-        typename Kernel::Sums sums[n_groups];
-        for (auto& each : sums) Kernel::start(each, *x);
+        typename Kernel::Sum sums[n_groups][n_spans];
+        for (auto& each : sums) {
+          unroll<n_spans>([&](auto span) __attribute__((always_inline)) {
+            each[span()] = Kernel::template start<span()>(*x);
+          });
+        }
         for_vectors([&](auto v) __attribute__((always_inline)) {
+          constexpr std::size_t span = v() / Kernel::vectors;
+          const auto input = Kernel::input(*x, v());
           for (std::size_t g = 0; g < n_groups; ++g) {
             const u8x16 quants =
                 Format::template quants<chunk(), v()>(block + g * stride, constants);
-            Kernel::template add<v()>(sums[g], quants, *x);
+            Kernel::add(sums[g][span], quants, input);
+            Dot::pin(sums[g][span]);
           }
-          for (auto& each : sums) Kernel::pin(each);
         });
         for (std::size_t g = 0; g < n_groups; ++g) {
-          Kernel::finish(total[g], sums[g], *x, scales[g].scale + chunk() * n_spans,
-                         scales[g].min + chunk() * n_spans);
+          for (std::size_t s = 0; s < n_spans; ++s) {
+            Kernel::finish(total[g], sums[g][s], *x, scales[g].scale[chunk() * n_spans + s]);
+          }
+          Kernel::add_min(total[g], *x, scales[g].min + chunk() * n_spans);
         }
         ++x;
       });
