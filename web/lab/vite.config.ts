@@ -49,7 +49,7 @@ function serviceWorker(): Plugin {
       const source = code
         .replace(/^export \{\s*\};?$/m, '')
         .replace('__VERSION__', hash.digest('hex').slice(0, 16))
-        .replace("'__FILES__'", [...files, 'icon.svg', 'manifest.webmanifest'].map((name) => JSON.stringify(name)).join(', '));
+        .replace(/["']__FILES__["']/, [...files, 'icon.svg', 'manifest.webmanifest'].map((name) => JSON.stringify(name)).join(', '));
       this.emitFile({ type: 'asset', fileName: 'sw.js', source });
     },
   };

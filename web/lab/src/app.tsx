@@ -89,8 +89,8 @@ export function App() {
             <FilesSection />
           </div>
         </div>
+        <MiniBar />
       </main>
-      <MiniBar />
       <Keys />
       <p class="hidden-visually" role="status" aria-live="polite" data-testid="live-region">
         {announcement.value}

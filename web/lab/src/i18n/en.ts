@@ -143,7 +143,7 @@ export const en = {
     nextRecorded: 'As recorded when the last row was computed.',
     nextUnknown: 'This position’s logits were never needed. The next step computes its row again to get them.',
     nextNone: 'The likeliest tokens appear here after a prefill.',
-    candidate: (text: string, id: number, probability: string) => `${text}, id ${id}, probability ${probability}`,
+    candidateId: (id: number) => `, id ${id}, `,
     sampling: 'Sampling and seed',
     temperature: 'Temperature',
     topK: 'Top-k (0: all)',

@@ -146,7 +146,7 @@ export const ru: Messages = {
     nextRecorded: 'Как записано при вычислении последней строки.',
     nextUnknown: 'Логиты этой позиции до сих пор не требовались. Следующий шаг вычислит её строку заново, чтобы их получить.',
     nextNone: 'Самые вероятные токены появятся здесь после prefill.',
-    candidate: (piece, id, probability) => `${piece}, номер ${id}, вероятность ${probability}`,
+    candidateId: (id) => `, номер ${id}, `,
     sampling: 'Случайный выбор и зерно',
     temperature: 'Температура',
     topK: 'Top-k (0 — все)',

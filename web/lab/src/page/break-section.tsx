@@ -11,7 +11,7 @@ function Hashes({ outcome }: { readonly outcome: Attempt }) {
   return (
     <details>
       <summary>{t.hashes}</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t.hashes}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
         <table class="hashes">
           <thead>
             <tr>

@@ -51,7 +51,7 @@ function Numbers({ row, single }: { readonly row: CacheRow; readonly single: boo
   return (
     <details>
       <summary>{t.exact}</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t.exact}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t.exact}>
         <table data-testid="cell-numbers">
           <thead>
             <tr>

@@ -1,6 +1,5 @@
 // One token more: the likeliest, a drawn one, or one chosen from the list; or play.
 import { fixed4, percent, whole } from '../format.js';
-import { visibleToken } from '../figures/index.js';
 import { text } from '../i18n/index.js';
 import { decodeGreedy, decodeSampled, decodeToken, hasLogits, obstacle, reset } from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
@@ -87,7 +86,6 @@ function CandidateRow({ candidate, largest }: { readonly candidate: Candidate; r
       <button
         type="button"
         class="candidate"
-        aria-label={t.candidate(visibleToken(piece), token, percent(probability))}
         aria-disabled={why !== undefined}
         title={why ? t.why[why] : undefined}
         onClick={() => {
@@ -95,6 +93,7 @@ function CandidateRow({ candidate, largest }: { readonly candidate: Candidate; r
         }}
       >
         <Piece text={piece} />
+        <span class="hidden-visually">{t.candidateId(token)}</span>
         <span class="candidate-track">
           <span class="candidate-bar" style={{ width }} />
         </span>

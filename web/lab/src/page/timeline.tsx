@@ -127,7 +127,7 @@ export function UnchangedMark() {
         <Verdict good={good}>{good ? t.unchanged(check.nRows) : t.changed}</Verdict>
       </summary>
       <p class="muted small">{t.unchangedHelp(check.nRows)}</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t.hashes}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
         <table class="hashes">
           <caption class="hidden-visually">{t.hashes}</caption>
           <thead>

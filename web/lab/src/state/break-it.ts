@@ -88,9 +88,8 @@ async function attemptOn(
 
 const nothing = (): Promise<void> => Promise.resolve();
 
-/** Attempts on a session of the model that is loaded. */
-async function onSession(id: AttemptId, model: EngineModel): Promise<Outcome> {
-  const capacity = Math.min(4, model.config.maxSeqLen);
+/** Attempts on a session. */
+async function onSession(id: AttemptId, model: EngineModel, capacity: number): Promise<Outcome> {
   const session = await model.createSession({ capacity, chunkRows: 1 });
   try {
     const some = (): Promise<unknown> => session.prefill([0, 1]);
@@ -158,13 +157,33 @@ async function onWeights(id: AttemptId): Promise<Outcome> {
   }
 }
 
+/** A prefill that can be aborted has to last until the signal has crossed to the worker. */
+const longPrompt = 256;
+
+async function onLongSession(id: AttemptId, model: EngineModel): Promise<Outcome> {
+  if (model.config.maxSeqLen >= longPrompt) return onSession(id, model, longPrompt);
+  const host = engine.value;
+  if (!host) throw new Error('no engine');
+  const longer = await host.randomModel({ ...toyConfig, maxSeqLen: longPrompt }, { seed: toySeed, dtype: 'f64' });
+  try {
+    return await onSession(id, longer, longPrompt);
+  } finally {
+    await longer.dispose();
+  }
+}
+
+function outcomeOf(id: AttemptId, model: EngineModel | undefined): Promise<Outcome> {
+  if (!model || id === 'editBorrowed' || id === 'bindAfterEdit' || id === 'plantNaN') return onWeights(id);
+  if (id === 'abortPrefill') return onLongSession(id, model);
+  return onSession(id, model, Math.min(4, model.config.maxSeqLen));
+}
+
 export const attempt = (id: AttemptId): Promise<boolean> =>
   run('break', 'break', async () => {
     const current = live.value;
     const own = current?.session.cache;
     const ownBefore = await own?.contentHashes();
-    const weights = id === 'editBorrowed' || id === 'bindAfterEdit' || id === 'plantNaN';
-    const outcome = weights || !current ? await onWeights(id) : await onSession(id, current.model);
+    const outcome = await outcomeOf(id, current?.model);
     const ownAfter = await own?.contentHashes();
     const { before, after } = outcome;
     attempts.value = {
