@@ -24,6 +24,10 @@ const stages = [
   { name: 'clang-tidy', groups: ['lint'], commands: [
     ...build('tidy'), configure('wasm'), [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy']] },
   { name: 'build', groups: ['build'], commands: [...build('wasm'), ['node', 'tests/support/build-package.mjs']] },
+  { name: 'lab-build', groups: ['lab-build'], commands: [
+    ['npx', 'tsc', '-p', 'web/lab'], ['npx', 'vite', 'build', 'web/lab', '--logLevel', 'warn']] },
+  { name: 'lab', groups: ['lab'], commands: [
+    ['npx', 'tsc', '-p', 'tests/lab'], ['npx', 'playwright', 'test', '-c', 'tests/lab/playwright.config.ts']] },
 ];
 const onRequest = ['build'];
 
