@@ -24,8 +24,8 @@ using testing::must;
 using testing::StoredTensor;
 
 constexpr double double_bound = 1e-9;
-// Logits of these checkpoints are below 7 in size; 2e-5 is some 50 units in the last place there.
-constexpr double float_bound = 2e-5;
+// In single precision, in proportion to the largest logit: 2e-6 is 34 roundings of 2^-24.
+constexpr double float_bound = 2e-6;
 constexpr double float_attention_bound = 5e-6;
 
 void for_each_hf_case(const std::function<void(const HfCase&)>& check) {
@@ -74,10 +74,11 @@ void expect_logits_of_every_position(const HfCase& hf, double bound) {
     const auto step = row == 0 ? session->prefill(std::span(hf.tokens).first(1))
                                : session->decode(hf.tokens[row]);
     ASSERT_TRUE(testing::succeeded(step));
-    EXPECT_TRUE(all_near(step->logits, hf.logits[row], bound)) << "position " << row;
+    const double largest = std::is_same_v<T, float> ? testing::magnitude(hf.logits[row]) : 1.0;
+    EXPECT_TRUE(all_near(step->logits, hf.logits[row], bound * largest)) << "position " << row;
     const std::size_t vocab = hf.config.vocab_size;
     EXPECT_TRUE(all_near(std::as_const(replay->logits).span().subspan(row * vocab, vocab),
-                         hf.logits[row], bound))
+                         hf.logits[row], bound * largest))
         << "replay, position " << row;
   }
 }
@@ -148,8 +149,15 @@ void expect_greedy_run(const HfCase& hf) {
 TEST(HfGoldenTest, GreedyRunsGiveTheSameIdsInDoubleAndFloat) {
   for_each_hf_case([](const HfCase& hf) {
     expect_greedy_run<double>(hf);
-    expect_greedy_run<float>(hf);
+    // Two logits nearer to each other than float can tell apart would be no error of ours.
+    if (hf.smallest_greedy_gap > 1e-3) expect_greedy_run<float>(hf);
   });
+}
+
+TEST(HfGoldenTest, NoGreedyRunOfTheFixturesIsTooCloseForFloat) {
+  for (const auto& path : testing::golden_folders()[1].hf_folders) {
+    EXPECT_GT(testing::read_hf_case(path).smallest_greedy_gap, 1e-3) << path;
+  }
 }
 
 template <class T>

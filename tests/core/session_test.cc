@@ -414,12 +414,13 @@ TYPED_TEST(SessionTest, RowsAreNotCommittedToACacheThatChangedUnderWay) {
   using Phase = Session<TypeParam>::Phase;
   const std::vector<std::uint32_t> prompt = {6, 2, 4};
   const std::vector<std::uint32_t> more = {1, 3};
-  for (const std::size_t layer : {0U, 1U}) {
+  // With a row still to compute, and with nothing left but the commit.
+  for (const auto& [layer, advances] : {std::pair{0U, 1}, {1U, 1}, {0U, 2}, {1U, 2}}) {
     const auto session = this->make({.chunk_rows = 1});
     must(session->prefill(prompt));
     const Work work = session->work();
     must(session->begin(Phase::extend, more));
-    must(session->advance());
+    for (int i = 0; i < advances; ++i) must(session->advance());
     must(session->cache()->layers()[layer].truncate(2));
     const auto context = expect_error<MismatchContext>(session->finish(), ErrorCode::cache_changed);
     EXPECT_EQ(context.expected, 3U);

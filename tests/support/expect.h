@@ -115,13 +115,10 @@ template <class T>
   return ::testing::AssertionSuccess();
 }
 
-template <class T>
-double max_difference(std::span<const T> actual, std::span<const double> expected) {
-  double largest = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const double difference = static_cast<double>(actual[i]) - expected[i];
-    largest = std::max(largest, difference < 0 ? -difference : difference);
-  }
+// The largest absolute value, at least 1: what a rounding error is in proportion to.
+inline double magnitude(std::span<const double> values) {
+  double largest = 1;
+  for (const double value : values) largest = std::max({largest, value, -value});
   return largest;
 }
 

@@ -131,6 +131,7 @@ HfCase read_hf_case(const std::filesystem::path& folder) {
   const Json& greedy = field(golden, "greedy");
   hf.greedy_prompt = ids(field(greedy, "prompt"));
   hf.greedy_output = ids(field(greedy, "output"));
+  hf.smallest_greedy_gap = field(greedy, "smallest_top1_top2_gap").get<double>();
   return hf;
 }
 

@@ -23,6 +23,7 @@ struct HfCase {
       attentions;  // [layer][head][row][0..row]
   std::vector<std::uint32_t> greedy_prompt;
   std::vector<std::uint32_t> greedy_output;
+  double smallest_greedy_gap = 0;  // between the two largest logits, over the greedy run
 };
 
 HfCase read_hf_case(const std::filesystem::path& folder);
