@@ -13,11 +13,15 @@ interface Violation {
 async function violations(page: Page): Promise<string[]> {
   await page.addScriptTag({ path: axePath });
   const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run: (options: unknown) => Promise<{ violations: Violation[] }> } };
+    const { axe } = globalThis as unknown as {
+      axe: { run: (options: unknown) => Promise<{ violations: Violation[] }> };
+    };
     const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
     return (await axe.run({ runOnly: tags })).violations;
   });
-  return found.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} ${target.join(' ')}: ${failureSummary}`));
+  return found.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target.join(' ')}: ${failureSummary}`),
+  );
 }
 
 /** Everything that can be folded out, folded out. */
@@ -58,7 +62,9 @@ test('axe: the key map, an empty cache, the toy model, errors, a trace', async (
   await lab.button('Trace (JSON)').click();
   const path = await (await pending).path();
   await lab.prompt('0 9');
-  await page.getByTestId('trace-file').setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from('{') });
+  await page
+    .getByTestId('trace-file')
+    .setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from('{') });
   await expect(page.getByRole('alert')).toHaveCount(2);
   expect(await violations(page)).toEqual([]);
   await page.getByTestId('trace-file').setInputFiles(path);
@@ -104,11 +110,18 @@ test('no text of the page is left in English when it is in Russian', async ({ la
   await expect(page.locator('h1')).toContainText('Посмотрите');
   const russian = new Set((await page.locator('main').innerText()).split('\n').map((line) => line.trim()));
   // Words of at least three letters in a row of at least two are sentences, not names, ids or tokens.
-  const sentences = english.split('\n').map((line) => line.trim()).filter((line) => /[A-Za-z]{3,} [a-z]{3,}/.test(line));
+  const sentences = english
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => /[A-Za-z]{3,} [a-z]{3,}/.test(line));
   expect(sentences.filter((line) => russian.has(line))).toEqual([]);
 });
 
-test('the keyboard alone: skip, type, prefill, decode, choose, bars, map, verify, help', async ({ lab, page, stories }) => {
+test('the keyboard alone: skip, type, prefill, decode, choose, bars, map, verify, help', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   await page.keyboard.press('Tab');
   await expect(page.getByRole('link', { name: 'Skip to the instrument' })).toBeFocused();
@@ -190,11 +203,14 @@ test('with reduced motion nothing moves by itself', async ({ lab, page }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await lab.open();
   expect(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior)).toBe('auto');
-  const moving = await page.evaluate(() =>
-    [...document.querySelectorAll('*')].filter((element) => {
-      const { transitionDuration, animationDuration } = getComputedStyle(element);
-      return [transitionDuration, animationDuration].some((value) => value.split(',').some((part) => parseFloat(part) > 0.01));
-    }).length,
+  const moving = await page.evaluate(
+    () =>
+      [...document.querySelectorAll('*')].filter((element) => {
+        const { transitionDuration, animationDuration } = getComputedStyle(element);
+        return [transitionDuration, animationDuration].some((value) =>
+          value.split(',').some((part) => parseFloat(part) > 0.01),
+        );
+      }).length,
   );
   expect(moving).toBe(0);
 });

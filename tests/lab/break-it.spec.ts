@@ -12,7 +12,10 @@ const attempts = [
   ['Plant a NaN', 'non_finite_parameter'],
 ] as const;
 
-test('each attempt is refused with its code, and hashes before and after are equal', async ({ lab, page }) => {
+test('each attempt is refused with its code, and hashes before and after are equal', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
   const ids = await lab.ids();
   for (const [name, code] of attempts) {
@@ -23,9 +26,11 @@ test('each attempt is refused with its code, and hashes before and after are equ
     await expect(outcome).toContainText('Nothing changed');
     await expect(outcome).toContainText('Your own session’s 17 rows: unchanged too.');
     await outcome.getByText('Hashes, length and counters').click();
-    const lines = await outcome.locator('tbody tr').evaluateAll((rows) =>
-      rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent)),
-    );
+    const lines = await outcome
+      .locator('tbody tr')
+      .evaluateAll((rows) =>
+        rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent)),
+      );
     expect(lines.length).toBeGreaterThan(2);
     for (const [before, after] of lines) expect(after).toBe(before);
   }

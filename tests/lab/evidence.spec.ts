@@ -23,14 +23,20 @@ const multiplyAdds = ({ work }: Pick<StepInfo, 'work'>): number =>
   work.multiplyAddsFfn +
   work.multiplyAddsLogits;
 
-test('evidence of a prefill and a decode equals the package’s own counters', async ({ lab, page, stories }) => {
+test('evidence of a prefill and a decode equals the package’s own counters', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   const session = await stories.createSession();
   const compare = async (step: StepInfo): Promise<void> => {
     await expect(lab.fact('phase')).toHaveText(step.phase);
     await expect(lab.fact('length')).toHaveText(`${step.kvLenBefore} → ${step.kvLen}`);
     await expect(lab.fact('position')).toHaveText(whole(step.position));
-    await expect(lab.fact('appended')).toHaveText(`${step.rowsAppended[0]} in each of ${step.rowsAppended.length}`);
+    await expect(lab.fact('appended')).toHaveText(
+      `${step.rowsAppended[0]} in each of ${step.rowsAppended.length}`,
+    );
     await expect(lab.fact('rowScores')).toHaveText(whole(step.rowAttentionScoreValues));
     await expect(lab.fact('scores')).toHaveText(whole(step.work.attentionScoreValues));
     await expect(lab.fact('causal')).toHaveText(whole(step.work.causalScoreValues));
@@ -39,10 +45,17 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
     await expect(lab.fact('kvWritten')).toHaveText(whole(step.work.kvBytesWritten));
     await expect(lab.fact('time')).toHaveText(/ms$/);
     const top = await session.topTokens(6);
-    const shown = await page.getByTestId('top-tokens').locator('tbody tr').evaluateAll((lines) =>
-      lines.map((line) => [...line.querySelectorAll('td')].slice(1).map((cell) => cell.textContent)),
-    );
-    const four = new Intl.NumberFormat('en', { minimumFractionDigits: 4, maximumFractionDigits: 4, useGrouping: true });
+    const shown = await page
+      .getByTestId('top-tokens')
+      .locator('tbody tr')
+      .evaluateAll((lines) =>
+        lines.map((line) => [...line.querySelectorAll('td')].slice(1).map((cell) => cell.textContent)),
+      );
+    const four = new Intl.NumberFormat('en', {
+      minimumFractionDigits: 4,
+      maximumFractionDigits: 4,
+      useGrouping: true,
+    });
     expect(shown).toEqual(
       top.map(({ token, logit, probability }) => [
         String(token),
@@ -70,7 +83,11 @@ test('earlier calls can be looked at', async ({ lab, page }) => {
   await expect(page.getByRole('heading', { name: 'Evidence of the last call' })).toBeVisible();
 });
 
-test('bars grow by exactly one row a token; old rows are unchanged by their hashes', async ({ lab, page, stories }) => {
+test('bars grow by exactly one row a token; old rows are unchanged by their hashes', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   const session = await stories.createSession();
   const ids = await lab.ids();
@@ -84,9 +101,11 @@ test('bars grow by exactly one row a token; old rows are unchanged by their hash
     await expect(lab.bars).toHaveAttribute('data-rows', String(length + 1));
     const mark = page.getByTestId('unchanged');
     await expect(mark).toContainText(`${length} old rows unchanged`);
-    const shown = await mark.locator('tbody tr').evaluateAll((lines) =>
-      lines.map((line) => [...line.querySelectorAll('code')].map((code) => code.textContent)),
-    );
+    const shown = await mark
+      .locator('tbody tr')
+      .evaluateAll((lines) =>
+        lines.map((line) => [...line.querySelectorAll('code')].map((code) => code.textContent)),
+      );
     expect(shown).toEqual(hashes.map((hash) => [hash, hash]));
   }
   await session.dispose();
@@ -150,14 +169,23 @@ test('the toy model’s attention is the package’s, to the last digit', async 
   const pending = page.waitForEvent('download');
   await lab.button('Save CSV: attention-layer0-head0').click();
   const text = await (await (await pending).createReadStream()).toArray();
-  const weights = Buffer.concat(text).toString('utf8').trim().split('\r\n').slice(1).map((line) => Number(line.split(',').at(-1)));
+  const weights = Buffer.concat(text)
+    .toString('utf8')
+    .trim()
+    .split('\r\n')
+    .slice(1)
+    .map((line) => Number(line.split(',').at(-1)));
   expect(weights).toEqual([evidence?.attention.data[0], ...(evidence?.attention.data.slice(2, 4) ?? [])]);
   session.dispose();
   model.dispose();
   core.dispose();
 });
 
-test('verify by replay: difference exactly 0, both counts, the cache untouched', async ({ lab, page, stories }) => {
+test('verify by replay: difference exactly 0, both counts, the cache untouched', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   const session = await stories.createSession();
   await session.prefill(await lab.ids());
@@ -175,7 +203,11 @@ test('verify by replay: difference exactly 0, both counts, the cache untouched',
   await session.dispose();
 });
 
-test('avoided work: each call’s sums, the replay measured where it was run and computed elsewhere', async ({ lab, page, stories }) => {
+test('avoided work: each call’s sums, the replay measured where it was run and computed elsewhere', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   const ids = await lab.ids();
   await lab.button('Verify now').click();
@@ -185,16 +217,26 @@ test('avoided work: each call’s sums, the replay measured where it was run and
   let replayed = 0;
   const sums: string[][] = [];
   for (let length = 5; length <= ids.length; ++length) {
-    const step = length === 5 ? await session.prefill(ids.slice(0, 5)) : await session.decode(ids[length - 1] ?? 0);
+    const step =
+      length === 5 ? await session.prefill(ids.slice(0, 5)) : await session.decode(ids[length - 1] ?? 0);
     const replay = await session.replay();
     cached += step.work.attentionScoreValues;
     replayed += replay.work.attentionScoreValues;
-    sums.push([String(length), whole(cached), whole(replayed), whole(replayed - cached), length === ids.length ? 'measured' : 'computed']);
+    sums.push([
+      String(length),
+      whole(cached),
+      whole(replayed),
+      whole(replayed - cached),
+      length === ids.length ? 'measured' : 'computed',
+    ]);
   }
   await page.getByText('Numbers as a table').click();
-  const shown = await lab.section('work').locator('tbody tr').evaluateAll((lines) =>
-    lines.map((line) => [...line.children].map((cell) => (cell.textContent ?? '').trim())),
-  );
+  const shown = await lab
+    .section('work')
+    .locator('tbody tr')
+    .evaluateAll((lines) =>
+      lines.map((line) => [...line.children].map((cell) => (cell.textContent ?? '').trim())),
+    );
   expect(shown.map(([length, , ...others]) => [length, ...others])).toEqual(sums);
   await page.getByText('Why it grows like this').click();
   await expect(lab.section('work')).toContainText('T (T + 1) (2T + 1) / 6');

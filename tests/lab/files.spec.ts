@@ -20,7 +20,11 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
   const { name, bytes } = await downloaded(page, () => lab.button('Trace (JSON)').click());
   expect(name).toBe('kvlens-trace.json');
   const trace = JSON.parse(bytes.toString('utf8'));
-  expect(trace).toMatchObject({ schema: 'kvlens-trace', version: 1, model: { name: 'stories260K', config: { nLayers: 5 } } });
+  expect(trace).toMatchObject({
+    schema: 'kvlens-trace',
+    version: 1,
+    model: { name: 'stories260K', config: { nLayers: 5 } },
+  });
   expect(trace.model.hash).toMatch(/^[0-9a-f]{16}$/);
   expect(trace.rows.map(({ id }: { id: number }) => id)).toEqual(ids);
   expect(trace.calls.at(-1).verification).toMatchObject({ bytesEqual: true, maxAbsDifference: 0 });
@@ -30,7 +34,9 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
   await lab.button('Reset').click();
   await lab.rows(0);
   const map = async (): Promise<string> =>
-    (await downloaded(page, () => lab.button('Save CSV: attention-layer0-head0').click())).bytes.toString('utf8');
+    (await downloaded(page, () => lab.button('Save CSV: attention-layer0-head0').click())).bytes.toString(
+      'utf8',
+    );
   await page.getByTestId('trace-file').setInputFiles({ name, mimeType: 'application/json', buffer: bytes });
   await expect(page.getByTestId('viewing')).toContainText('kvlens-trace.json');
   await lab.rows(ids.length);
@@ -48,7 +54,9 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
 test('a file that is no trace is refused in words, and nothing changes', async ({ lab, page }) => {
   await lab.open();
   const give = (text: string) =>
-    page.getByTestId('trace-file').setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from(text) });
+    page
+      .getByTestId('trace-file')
+      .setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from(text) });
   await give('{');
   await expect(lab.section('files').getByRole('alert')).toContainText('This file is not JSON.');
   await give('{}');
@@ -88,7 +96,9 @@ test('the address holds the state of a built-in model', async ({ lab, page }) =>
   await lab.candidates.nth(1).click();
   await expect(lab.fact('how')).toContainText('by hand');
   const ids = await lab.ids();
-  await expect.poll(() => new URL(page.url()).searchParams.get('rows')).toBe(`${ids.length - 1}~${ids.join('.')}`);
+  await expect
+    .poll(() => new URL(page.url()).searchParams.get('rows'))
+    .toBe(`${ids.length - 1}~${ids.join('.')}`);
   await page.goto('about:blank');
   await page.goBack();
   await lab.ready();
@@ -114,7 +124,10 @@ test('a model by its address, with progress and a way to cancel', async ({ lab, 
   const held = new Promise<void>((resolve) => (release = resolve));
   await page.route('**/some.gguf', async (route) => {
     if (route.request().method() === 'GET') await held;
-    await route.fulfill({ body: bytes, headers: { 'Content-Length': String(bytes.length), 'Cross-Origin-Resource-Policy': 'cross-origin' } });
+    await route.fulfill({
+      body: bytes,
+      headers: { 'Content-Length': String(bytes.length), 'Cross-Origin-Resource-Policy': 'cross-origin' },
+    });
   });
   await page.getByText('A model of your own…').click();
   await page.getByLabel('Address of a GGUF or safetensors file').fill('some.gguf');
@@ -128,9 +141,14 @@ test('a model by its address, with progress and a way to cancel', async ({ lab, 
   await expect(page.getByTestId('model-line')).toContainText('f32');
 });
 
-test('what cannot be loaded says why, where it was asked for, and the model at work stays', async ({ lab, page }) => {
+test('what cannot be loaded says why, where it was asked for, and the model at work stays', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
-  await page.getByTestId('model-files').setInputFiles({ name: 'notes.gguf', mimeType: 'text/plain', buffer: Buffer.from('no model') });
+  await page
+    .getByTestId('model-files')
+    .setInputFiles({ name: 'notes.gguf', mimeType: 'text/plain', buffer: Buffer.from('no model') });
   const alert = page.locator('.panel').first().getByRole('alert');
   await expect(alert).toContainText(/_file/);
   await page.route('**/huge.gguf', (route) =>

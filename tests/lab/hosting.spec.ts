@@ -15,7 +15,10 @@ test('with the headers the page is isolated and has threads', async ({ lab, page
   if (cores > 1) await expect(page.getByTestId('model-line')).not.toContainText(/\b1 thread\b/);
 });
 
-test('a plain host: one thread, and how to get more; then isolated by the service worker', async ({ lab, page }) => {
+test('a plain host: one thread, and how to get more; then isolated by the service worker', async ({
+  lab,
+  page,
+}) => {
   await lab.open(plainUrl);
   expect(await page.evaluate(() => crossOriginIsolated)).toBe(false);
   await expect(page.getByTestId('model-line')).toContainText('1 thread');
@@ -54,10 +57,15 @@ test('nothing comes from elsewhere', async ({ lab, page }) => {
 test('the JavaScript of the page is at most 80 KB gzip', () => {
   // The worker and the module's scripts belong to the package.
   const html = readFileSync(`${folder}/index.html`, 'utf8');
-  const names = readdirSync(`${folder}/assets`).filter((name) => name.endsWith('.js') && !name.startsWith('worker'));
+  const names = readdirSync(`${folder}/assets`).filter(
+    (name) => name.endsWith('.js') && !name.startsWith('worker'),
+  );
   const entry = /src="\.\/assets\/([^"]+\.js)"/.exec(html)?.[1];
   expect(names).toContain(entry);
-  const bytes = names.reduce((sum, name) => sum + gzipSync(readFileSync(`${folder}/assets/${name}`), { level: 9 }).length, 0);
+  const bytes = names.reduce(
+    (sum, name) => sum + gzipSync(readFileSync(`${folder}/assets/${name}`), { level: 9 }).length,
+    0,
+  );
   console.log(`JavaScript of the page: ${(bytes / 1024).toFixed(1)} KB gzip`);
   expect(bytes).toBeLessThanOrEqual(80 * 1024);
 });

@@ -6,7 +6,8 @@ import { createEngine, type Engine, type EngineModel } from 'kvlens';
 
 export { expect };
 
-const fixture = (path: string): string => fileURLToPath(new URL(`../../.build/fixtures/${path}`, import.meta.url));
+const fixture = (path: string): string =>
+  fileURLToPath(new URL(`../../.build/fixtures/${path}`, import.meta.url));
 
 export const storiesPath = fixture('stories260k/stories260K-q8_0.gguf');
 export const storiesF32Path = fixture('stories260k/stories260K-f32.gguf');
@@ -47,7 +48,9 @@ export class Lab {
 
   /** Ids of the rows, as the chips tell them. */
   async ids(): Promise<number[]> {
-    const labels = await this.chips.evaluateAll((chips) => chips.map((chip) => chip.getAttribute('aria-label') ?? ''));
+    const labels = await this.chips.evaluateAll((chips) =>
+      chips.map((chip) => chip.getAttribute('aria-label') ?? ''),
+    );
     return labels.map((label) => Number(/id (\d+)/.exec(label)?.[1]));
   }
 

@@ -1,7 +1,10 @@
 // The first screen, prompt, prefill, decode, fork and play.
 import { expect, readFixture, storiesPath, test, whole } from './lab.js';
 
-test('the first screen shows a run that was computed now, and explains three words with links', async ({ lab, page }) => {
+test('the first screen shows a run that was computed now, and explains three words with links', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
   const { runs } = readFixture('stories260k/expected_greedy.json') as {
     runs: { prompt: string; prompt_ids: number[]; greedy_ids: number[] }[];
@@ -26,7 +29,11 @@ test('the prompt becomes chips while it is typed', async ({ lab, page, stories }
   expect(await chips.locator('.chip-id').allTextContents()).toEqual(ids.map(String));
   await chips.nth(1).hover();
   await expect(chips.nth(1).locator('.chip-id')).toBeVisible();
-  expect((await chips.locator('.piece').allTextContents()).every((piece) => piece.trim() === piece && piece !== '')).toBe(true);
+  expect(
+    (await chips.locator('.piece').allTextContents()).every(
+      (piece) => piece.trim() === piece && piece !== '',
+    ),
+  ).toBe(true);
 });
 
 test('prefill at once and token by token give the same candidates', async ({ lab }) => {

@@ -13,7 +13,11 @@ const sources = (folder: string): { readonly path: string; readonly text: string
 test('no number is made up: Math.random is nowhere in web/', () => {
   const all = [...sources('src'), ...sources('lab')];
   expect(all.length).toBeGreaterThan(50);
-  expect(all.filter(({ text }) => text.includes('Math.random') || text.includes('getRandomValues')).map(({ path }) => path)).toEqual([]);
+  expect(
+    all
+      .filter(({ text }) => text.includes('Math.random') || text.includes('getRandomValues'))
+      .map(({ path }) => path),
+  ).toEqual([]);
 });
 
 test('the Lab imports the package by its public entry points alone', () => {
@@ -24,7 +28,8 @@ test('the Lab imports the package by its public entry points alone', () => {
       .filter((name) => {
         if (name.startsWith('node:') && path === 'lab/vite.config.ts') return false;
         // A relative import may not leave the Lab.
-        if (name.startsWith('.')) return new URL(name, `file:///${path}`).pathname.startsWith('/lab/') === false;
+        if (name.startsWith('.'))
+          return new URL(name, `file:///${path}`).pathname.startsWith('/lab/') === false;
         return !allowed.test(name);
       })
       .map((name) => `${path}: ${name}`),
@@ -35,7 +40,9 @@ test('the Lab imports the package by its public entry points alone', () => {
 test('no source names an address elsewhere', () => {
   const namespaces = /http:\/\/www\.w3\.org\//;
   const found = sources('lab').flatMap(({ path, text }) =>
-    [...text.matchAll(/https?:\/\/[\w.-]+/g)].map(([address]) => `${path}: ${address}`).filter((line) => !namespaces.test(`${line}/`)),
+    [...text.matchAll(/https?:\/\/[\w.-]+/g)]
+      .map(([address]) => `${path}: ${address}`)
+      .filter((line) => !namespaces.test(`${line}/`)),
   );
   expect(found).toEqual([]);
 });

@@ -39,7 +39,9 @@ function serviceWorker(): Plugin {
     enforce: 'post',
     async generateBundle(_options, bundle) {
       const hash = createHash('sha256');
-      const files = Object.keys(bundle).filter((name) => !name.endsWith('.map')).sort();
+      const files = Object.keys(bundle)
+        .filter((name) => !name.endsWith('.map'))
+        .sort();
       for (const name of files) {
         const file = bundle[name];
         if (file) hash.update(name).update(file.type === 'chunk' ? file.code : file.source);
@@ -49,7 +51,10 @@ function serviceWorker(): Plugin {
       const source = code
         .replace(/^export \{\s*\};?$/m, '')
         .replace('__VERSION__', hash.digest('hex').slice(0, 16))
-        .replace(/["']__FILES__["']/, [...files, 'icon.svg', 'manifest.webmanifest'].map((name) => JSON.stringify(name)).join(', '));
+        .replace(
+          /["']__FILES__["']/,
+          [...files, 'icon.svg', 'manifest.webmanifest'].map((name) => JSON.stringify(name)).join(', '),
+        );
       this.emitFile({ type: 'asset', fileName: 'sw.js', source });
     },
   };

@@ -6,7 +6,11 @@ const formats = computed(() => {
   const { number } = text.value;
   return {
     whole: new Intl.NumberFormat(number),
-    percent: new Intl.NumberFormat(number, { style: 'percent', minimumFractionDigits: 1, maximumFractionDigits: 1 }),
+    percent: new Intl.NumberFormat(number, {
+      style: 'percent',
+      minimumFractionDigits: 1,
+      maximumFractionDigits: 1,
+    }),
     three: new Intl.NumberFormat(number, { maximumSignificantDigits: 3 }),
     four: new Intl.NumberFormat(number, { minimumFractionDigits: 4, maximumFractionDigits: 4 }),
     two: new Intl.NumberFormat(number, { minimumFractionDigits: 2, maximumFractionDigits: 2 }),
@@ -20,7 +24,11 @@ export const fixed4 = (value: number): string => formats.value.four.format(value
 
 /** Milliseconds; more digits the shorter it took. */
 export const duration = (value: number): string =>
-  value >= 100 ? whole(Math.round(value)) : value >= 1 ? formats.value.three.format(value) : formats.value.two.format(value);
+  value >= 100
+    ? whole(Math.round(value))
+    : value >= 1
+      ? formats.value.three.format(value)
+      : formats.value.two.format(value);
 
 export function byteSize(bytes: number): string {
   const units = ['B', 'KB', 'MB', 'GB'] as const;

@@ -2,9 +2,15 @@
 // of this page map numbers to numbers. vite.config.ts puts it in its place.
 export type Interpolator = (t: number) => number;
 
-export const interpolateNumber = (a: number, b: number): Interpolator => (t) => a * (1 - t) + b * t;
+export const interpolateNumber =
+  (a: number, b: number): Interpolator =>
+  (t) =>
+    a * (1 - t) + b * t;
 
-export const interpolateRound = (a: number, b: number): Interpolator => (t) => Math.round(a * (1 - t) + b * t);
+export const interpolateRound =
+  (a: number, b: number): Interpolator =>
+  (t) =>
+    Math.round(a * (1 - t) + b * t);
 
 export { interpolateNumber as interpolate };
 

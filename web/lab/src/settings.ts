@@ -26,7 +26,10 @@ function remembered<T>(name: string, first: T, isValid: (value: unknown) => valu
   return setting;
 }
 
-const oneOf = <T extends string>(...values: T[]) => (value: unknown): value is T => values.includes(value as T);
+const oneOf =
+  <T extends string>(...values: T[]) =>
+  (value: unknown): value is T =>
+    values.includes(value as T);
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 
 const spokenHere: Locale = navigator.languages.some((language) => /^ru\b/i.test(language)) ? 'ru' : 'en';
@@ -41,7 +44,9 @@ const darkSystem = matchMedia('(prefers-color-scheme: dark)');
 const systemIsDark = signal(darkSystem.matches);
 darkSystem.addEventListener('change', () => (systemIsDark.value = darkSystem.matches));
 
-export const isDark = computed(() => theme.value === 'dark' || (theme.value === 'system' && systemIsDark.value));
+export const isDark = computed(
+  () => theme.value === 'dark' || (theme.value === 'system' && systemIsDark.value),
+);
 
 /** Keeps the document's attributes in step with the choices. */
 export function followSettings(): void {

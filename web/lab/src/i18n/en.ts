@@ -102,13 +102,16 @@ export const en = {
     idsHint: (vocab: number) => `Numbers from 0 to ${vocab - 1}, separated by spaces.`,
     tokens: (n: number) => plural(n, 'token', 'tokens'),
     token: (text: string, id: number) => `${text}, id ${id}`,
-    notAnId: (text: string, vocab: number) => `“${text}” is not a token id: ids here are whole numbers from 0 to ${vocab - 1}.`,
-    tooLong: (n: number, capacity: number) => `The prompt has ${plural(n, 'token', 'tokens')}, the cache holds ${capacity}.`,
+    notAnId: (text: string, vocab: number) =>
+      `“${text}” is not a token id: ids here are whole numbers from 0 to ${vocab - 1}.`,
+    tooLong: (n: number, capacity: number) =>
+      `The prompt has ${plural(n, 'token', 'tokens')}, the cache holds ${capacity}.`,
     all: 'Prefill',
     allAnew: 'Prefill anew',
     one: 'One token',
     oneAnew: 'One token anew',
-    oneHint: 'Prefill token by token: the first is prefilled, each further one decoded onto it. The logits have the same bits.',
+    oneHint:
+      'Prefill token by token: the first is prefilled, each further one decoded onto it. The logits have the same bits.',
     left: (n: number) => `${plural(n, 'prompt token', 'prompt tokens')} to go`,
     working: (done: number, total: number) => `Prefill: ${done} of ${total} rows`,
     stop: 'Stop',
@@ -141,7 +144,8 @@ export const en = {
     next: 'Next token',
     nextHint: 'Choose one to decode it.',
     nextRecorded: 'As recorded when the last row was computed.',
-    nextUnknown: 'This position’s logits were never needed. The next step computes its row again to get them.',
+    nextUnknown:
+      'This position’s logits were never needed. The next step computes its row again to get them.',
     nextNone: 'The likeliest tokens appear here after a prefill.',
     candidateId: (id: number) => `, id ${id}, `,
     sampling: 'Sampling and seed',
@@ -151,17 +155,20 @@ export const en = {
     minP: 'Min-p',
     repetitionPenalty: 'Repetition penalty',
     seed: 'Seed',
-    samplingHint: 'Temperature 0 is greedy. The same seed draws the same tokens in every browser; a new seed starts the generator anew.',
+    samplingHint:
+      'Temperature 0 is greedy. The same seed draws the same tokens in every browser; a new seed starts the generator anew.',
     draw: (unit: string, from: string, to: string, n: number) =>
       `drew ${unit}, which lies in [${from}, ${to}) among ${plural(n, 'candidate', 'candidates')}`,
   },
 
   timeline: {
     heading: 'Timeline',
-    about: 'Every position is a row in the cache of every layer. A call appends rows; it never touches the old ones.',
+    about:
+      'Every position is a row in the cache of every layer. A call appends rows; it never touches the old ones.',
     phases: { prefill: 'prefill', decode: 'decode', extend: 'extend' },
     pending: 'waiting',
-    chip: (text: string, id: number, position: number, phase: string) => `${text}, position ${position}, id ${id}, ${phase}`,
+    chip: (text: string, id: number, position: number, phase: string) =>
+      `${text}, position ${position}, id ${id}, ${phase}`,
     empty: 'The cache is empty.',
     selected: 'Position',
     fork: (n: number) => `Fork: keep rows 0 to ${n - 1}`,
@@ -172,7 +179,8 @@ export const en = {
     barsHelp: 'Arrow keys: left and right change the position, up and down the KV head and layer.',
     layer: (layer: number) => `Layer ${layer}`,
     kvHead: (head: number) => `KV ${head}`,
-    serves: (heads: readonly number[]) => `Q ${heads.length > 2 ? `${heads[0]}–${heads[heads.length - 1]}` : heads.join(', ')}`,
+    serves: (heads: readonly number[]) =>
+      `Q ${heads.length > 2 ? `${heads[0]}–${heads[heads.length - 1]}` : heads.join(', ')}`,
     shared: (n: number, kv: number) =>
       `${plural(n, 'query head shares', 'query heads share')} each KV head: ${plural(kv, 'row', 'rows')} a token and layer instead of ${n * kv}.`,
     own: 'Each query head has a KV head of its own.',
@@ -201,7 +209,8 @@ export const en = {
 
   attention: {
     heading: 'Attention',
-    about: 'The weights that produced the logits, copied while they were computed. Rows are queries, columns are keys; a decode adds the one row at the bottom.',
+    about:
+      'The weights that produced the logits, copied while they were computed. Rows are queries, columns are keys; a decode adds the one row at the bottom.',
     empty: 'Attention appears here after a prefill.',
     all: 'All heads',
     large: 'One head',
@@ -253,7 +262,14 @@ export const en = {
     logit: 'Logit',
     probability: 'Probability',
     stages: 'Multiply-adds by stage',
-    stage: { qkv: 'q, k, v projections', scores: 'scores', mix: 'weights × values', output: 'output projection', ffn: 'feed-forward', logits: 'logits' },
+    stage: {
+      qkv: 'q, k, v projections',
+      scores: 'scores',
+      mix: 'weights × values',
+      output: 'output projection',
+      ffn: 'feed-forward',
+      logits: 'logits',
+    },
     empty: 'Nothing has been called yet.',
   },
 
@@ -281,7 +297,8 @@ export const en = {
 
   work: {
     heading: 'Avoided work',
-    about: 'What the calls so far cost with the cache, and what running the whole text anew at each of them costs. A replay that was run is measured; the others are computed, and drawn hollow.',
+    about:
+      'What the calls so far cost with the cache, and what running the whole text anew at each of them costs. A replay that was run is measured; the others are computed, and drawn hollow.',
     empty: 'The comparison appears here after a prefill.',
     table: 'Numbers as a table',
     save: 'Save',
@@ -289,7 +306,8 @@ export const en = {
     derive: {
       one: 'Take one layer and one head. The cached step at length t compares one new query with t keys: t scores. All steps up to length T together make',
       two: 'A replay at length t fills a grid of t × t scores (half of them masked). Replaying at each step up to T makes',
-      three: 'So one sum is of t and the other of t²: the cache avoids about T³/3 − T²/2 scores a head, and one more factor of T each time the text grows. Causal products alone, t(t+1)/2 a replay, give half of it: the same power.',
+      three:
+        'So one sum is of t and the other of t²: the cache avoids about T³/3 − T²/2 scores a head, and one more factor of T each time the text grows. Causal products alone, t(t+1)/2 a replay, give half of it: the same power.',
       four: 'The same goes for projections and feed-forward, which handle 1 row instead of t: T in all instead of T(T+1)/2. Times layers and heads, this is what the counters above must show.',
       example: (T: number, layers: number, heads: number, cached: string, replay: string) =>
         `At T = ${T} with ${layers} × ${heads} heads, one token at a time: ${cached} scores with the cache, ${replay} with replays.`,
@@ -298,17 +316,30 @@ export const en = {
 
   breakIt: {
     heading: 'Try to break it',
-    about: 'Each button makes a call that must be refused, for real. Hashes, lengths and counters from before and after show that a refused call changes nothing.',
+    about:
+      'Each button makes a call that must be refused, for real. Hashes, lengths and counters from before and after show that a refused call changes nothing.',
     all: 'Try all',
     try: 'Try',
     attempts: {
       decodeFirst: { name: 'Decode before prefill', text: 'Decodes a token onto an empty cache.' },
       prefillTwice: { name: 'Prefill twice', text: 'Prefills a second prompt onto a filled cache.' },
-      outOfRange: { name: 'Token out of range', text: 'Decodes the id after the last one of the vocabulary.' },
+      outOfRange: {
+        name: 'Token out of range',
+        text: 'Decodes the id after the last one of the vocabulary.',
+      },
       pastCapacity: { name: 'Past the capacity', text: 'Fills the cache, then decodes one token more.' },
-      editBorrowed: { name: 'Edit a weight in use', text: 'Replaces a weight while a session holds the model.' },
-      bindAfterEdit: { name: 'Bind after a weight edit', text: 'Replaces a weight, then binds a cache made before.' },
-      abortPrefill: { name: 'Abort mid-prefill', text: 'Aborts after the first chunk of rows has been computed.' },
+      editBorrowed: {
+        name: 'Edit a weight in use',
+        text: 'Replaces a weight while a session holds the model.',
+      },
+      bindAfterEdit: {
+        name: 'Bind after a weight edit',
+        text: 'Replaces a weight, then binds a cache made before.',
+      },
+      abortPrefill: {
+        name: 'Abort mid-prefill',
+        text: 'Aborts after the first chunk of rows has been computed.',
+      },
       plantNaN: { name: 'Plant a NaN', text: 'Replaces a weight by one that holds a NaN.' },
     },
     refused: 'Refused',
@@ -337,7 +368,8 @@ export const en = {
     openTrace: 'Open a trace…',
     copyLink: 'Copy a link to this state',
     copied: 'Link copied.',
-    viewing: (name: string, model: string) => `You are looking at the trace ${name} of ${model}. No model is at work here.`,
+    viewing: (name: string, model: string) =>
+      `You are looking at the trace ${name} of ${model}. No model is at work here.`,
     back: 'Back to the live session',
     modelHash: (hash: string) => `Model hash ${hash}`,
     faults: {
@@ -380,7 +412,9 @@ export const en = {
     dismiss: 'Dismiss',
     unexpected: (message: string) => `Something unexpected happened: ${message}`,
   },
-  error: (error: AnyKvLensError): { readonly text: string; readonly original?: string } => ({ text: error.message }),
+  error: (error: AnyKvLensError): { readonly text: string; readonly original?: string } => ({
+    text: error.message,
+  }),
   said: {
     appended: (phase: string, n: number, length: number) =>
       `${phase}: ${plural(n, 'row', 'rows')} appended, the cache has ${length}.`,

@@ -40,7 +40,15 @@ function pin(cell: Cell | null): void {
   pinnedPosition.value = cell ? cell.query : null;
 }
 
-function Large({ store, matrix, shown }: { readonly store: AttentionStore; readonly matrix: AttentionMatrix; readonly shown: HeadRef }) {
+function Large({
+  store,
+  matrix,
+  shown,
+}: {
+  readonly store: AttentionStore;
+  readonly matrix: AttentionMatrix;
+  readonly shown: HeadRef;
+}) {
   const messages = text.value.figures;
   const t = text.value.attention;
   const figure = { matrix, head: shown, tokens: tokens.value, mapStyle: mapStyle.value, messages };
@@ -95,7 +103,11 @@ function Scores({ store, shown }: { readonly store: AttentionStore; readonly sho
         <HeadTable
           layer={layer}
           scores={scores}
-          of={row === undefined ? { rows: rows.value.length } : { place: { position: at, token: tokens.value[at] ?? '' } }}
+          of={
+            row === undefined
+              ? { rows: rows.value.length }
+              : { place: { position: at, token: tokens.value[at] ?? '' } }
+          }
           selected={shown}
           onSelect={(chosen) => (head.value = chosen)}
           messages={messages}
@@ -125,7 +137,14 @@ function Figures({ store }: { readonly store: AttentionStore }) {
             <h3>{t.all}</h3>
             <SaveFigure
               name="attention-heads"
-              svg={() => thumbnailsSvg({ store, mapStyle: mapStyle.value, messages, theme: readTheme(document.documentElement) })}
+              svg={() =>
+                thumbnailsSvg({
+                  store,
+                  mapStyle: mapStyle.value,
+                  messages,
+                  theme: readTheme(document.documentElement),
+                })
+              }
             />
           </div>
           <Thumbnails

@@ -1,46 +1,58 @@
 // Calls that must be refused, made for real, with what they left behind: nothing.
 import { text } from '../i18n/index.js';
-import { attempt, attemptAll, attemptIds, attempts, expectedCodes, type Attempt, type AttemptId } from '../state/break-it.js';
+import {
+  attempt,
+  attemptAll,
+  attemptIds,
+  attempts,
+  expectedCodes,
+  type Attempt,
+  type AttemptId,
+} from '../state/break-it.js';
 import { busy, engine } from '../state/store.js';
 import { Button, ProblemAt, Verdict } from '../ui/controls.jsx';
+import { Fold } from '../ui/fold.jsx';
 
 function Hashes({ outcome }: { readonly outcome: Attempt }) {
   const t = text.value.breakIt;
   const { before, after } = outcome;
-  const names = before.hashes.map((_, index) => (index === before.hashes.length - 1 ? t.weights : t.layer(index)));
+  const names = before.hashes.map((_, index) =>
+    index === before.hashes.length - 1 ? t.weights : t.layer(index),
+  );
   return (
-    <details>
-      <summary>{t.hashes}</summary>
-      <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
-        <table class="hashes">
-          <thead>
-            <tr>
-              <td />
-              <th scope="col">{t.before}</th>
-              <th scope="col">{t.after}</th>
-            </tr>
-          </thead>
-          <tbody>
-            <tr>
-              <th scope="row">kvLen</th>
-              <td>{t.rows(before.kvLen)}</td>
-              <td>{t.rows(after.kvLen)}</td>
-            </tr>
-            {names.map((name, index) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>
-                  <code>{before.hashes[index]}</code>
-                </td>
-                <td>
-                  <code>{after.hashes[index]}</code>
-                </td>
+    <Fold summary={t.hashes}>
+      {() => (
+        <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
+          <table class="hashes">
+            <thead>
+              <tr>
+                <td />
+                <th scope="col">{t.before}</th>
+                <th scope="col">{t.after}</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
+            </thead>
+            <tbody>
+              <tr>
+                <th scope="row">kvLen</th>
+                <td>{t.rows(before.kvLen)}</td>
+                <td>{t.rows(after.kvLen)}</td>
+              </tr>
+              {names.map((name, index) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>
+                    <code>{before.hashes[index]}</code>
+                  </td>
+                  <td>
+                    <code>{after.hashes[index]}</code>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Fold>
   );
 }
 
@@ -93,7 +105,11 @@ export function BreakSection() {
                   <h3>{name}</h3>
                   <p class="muted small">{what}</p>
                 </div>
-                <Button unavailable={unavailable} aria-label={`${t.try}: ${name}`} onClick={() => attempt(id)}>
+                <Button
+                  unavailable={unavailable}
+                  aria-label={`${t.try}: ${name}`}
+                  onClick={() => attempt(id)}
+                >
                   {t.try}
                 </Button>
               </div>

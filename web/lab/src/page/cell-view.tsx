@@ -6,6 +6,7 @@ import { visibleToken } from '../figures/index.js';
 import { calls, cell, isLive, live, position, report, rows, trace } from '../state/store.js';
 import { asProblem } from '../state/work.js';
 import { ProblemAt } from '../ui/controls.jsx';
+import { Fold } from '../ui/fold.jsx';
 
 /** All digits that the number has: the shortest text that reads back as it. */
 function exact(value: number, single: boolean): string {
@@ -17,14 +18,23 @@ function exact(value: number, single: boolean): string {
   return String(Number(value.toPrecision(9)));
 }
 
-function Vector({ name, values, single }: { readonly name: string; readonly values: FloatArray; readonly single: boolean }) {
+function Vector({
+  name,
+  values,
+  single,
+}: {
+  readonly name: string;
+  readonly values: FloatArray;
+  readonly single: boolean;
+}) {
   const t = text.value.timeline;
   const largest = Math.max(...[...values].map(Math.abs)) || 1;
   const gap = values.length > 48 ? 0 : 0.15;
   return (
     <figure class="vector">
       <figcaption class="small">
-        {t.vector(name, values.length)} <span class="muted">±{exact(Number(largest.toPrecision(3)), false)}</span>
+        {t.vector(name, values.length)}{' '}
+        <span class="muted">±{exact(Number(largest.toPrecision(3)), false)}</span>
       </figcaption>
       <svg
         viewBox={`0 -1 ${values.length} 2`}
@@ -35,12 +45,26 @@ function Vector({ name, values, single }: { readonly name: string; readonly valu
         {[...values].map((value, index) => {
           const height = Math.abs(value) / largest;
           return (
-            <rect key={index} x={index + gap / 2} width={1 - gap} y={value > 0 ? -height : 0} height={height} class="vector-bar">
+            <rect
+              key={index}
+              x={index + gap / 2}
+              width={1 - gap}
+              y={value > 0 ? -height : 0}
+              height={height}
+              class="vector-bar"
+            >
               <title>{`${index}: ${exact(value, single)}`}</title>
             </rect>
           );
         })}
-        <line x1="0" x2={values.length} y1="0" y2="0" class="vector-zero" vector-effect="non-scaling-stroke" />
+        <line
+          x1="0"
+          x2={values.length}
+          y1="0"
+          y2="0"
+          class="vector-zero"
+          vector-effect="non-scaling-stroke"
+        />
       </svg>
     </figure>
   );
@@ -49,29 +73,30 @@ function Vector({ name, values, single }: { readonly name: string; readonly valu
 function Numbers({ row, single }: { readonly row: CacheRow; readonly single: boolean }) {
   const t = text.value.timeline;
   return (
-    <details>
-      <summary>{t.exact}</summary>
-      <div class="scroll" tabIndex={0} role="group" aria-label={t.exact}>
-        <table data-testid="cell-numbers">
-          <thead>
-            <tr>
-              <th scope="col">{t.index}</th>
-              <th scope="col">{t.key}</th>
-              <th scope="col">{t.value}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {[...row.key].map((value, index) => (
-              <tr key={index}>
-                <th scope="row">{index}</th>
-                <td>{exact(value, single)}</td>
-                <td>{exact(row.value[index] ?? 0, single)}</td>
+    <Fold summary={t.exact}>
+      {() => (
+        <div class="scroll" tabIndex={0} role="group" aria-label={t.exact}>
+          <table data-testid="cell-numbers">
+            <thead>
+              <tr>
+                <th scope="col">{t.index}</th>
+                <th scope="col">{t.key}</th>
+                <th scope="col">{t.value}</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
+            </thead>
+            <tbody>
+              {[...row.key].map((value, index) => (
+                <tr key={index}>
+                  <th scope="row">{index}</th>
+                  <td>{exact(value, single)}</td>
+                  <td>{exact(row.value[index] ?? 0, single)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Fold>
   );
 }
 

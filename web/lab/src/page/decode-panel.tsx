@@ -108,7 +108,13 @@ function Candidates() {
   const call = currentCall.value;
   const shown = call?.candidates.slice(0, 8) ?? [];
   const hint =
-    rows.value.length === 0 ? t.nextNone : !call ? t.nextUnknown : hasLogits.value || !isLive.value ? t.nextHint : t.nextRecorded;
+    rows.value.length === 0
+      ? t.nextNone
+      : !call
+        ? t.nextUnknown
+        : hasLogits.value || !isLive.value
+          ? t.nextHint
+          : t.nextRecorded;
   return (
     <div>
       <h3>{t.next}</h3>
@@ -143,11 +149,46 @@ function Sampling() {
     <details>
       <summary>{t.sampling}</summary>
       <div class="field-grid">
-        <NumberField label={t.temperature} value={settings.temperature} min={0} max={10} step={0.1} onChange={(temperature) => set({ temperature })} />
-        <NumberField label={t.topK} value={settings.topK} min={0} max={1000} step={1} onChange={(topK) => set({ topK: Math.round(topK) })} />
-        <NumberField label={t.topP} value={settings.topP} min={0.01} max={1} step={0.01} onChange={(topP) => set({ topP })} />
-        <NumberField label={t.minP} value={settings.minP} min={0} max={0.99} step={0.01} onChange={(minP) => set({ minP })} />
-        <NumberField label={t.repetitionPenalty} value={settings.repetitionPenalty} min={0.1} max={5} step={0.05} onChange={(repetitionPenalty) => set({ repetitionPenalty })} />
+        <NumberField
+          label={t.temperature}
+          value={settings.temperature}
+          min={0}
+          max={10}
+          step={0.1}
+          onChange={(temperature) => set({ temperature })}
+        />
+        <NumberField
+          label={t.topK}
+          value={settings.topK}
+          min={0}
+          max={1000}
+          step={1}
+          onChange={(topK) => set({ topK: Math.round(topK) })}
+        />
+        <NumberField
+          label={t.topP}
+          value={settings.topP}
+          min={0.01}
+          max={1}
+          step={0.01}
+          onChange={(topP) => set({ topP })}
+        />
+        <NumberField
+          label={t.minP}
+          value={settings.minP}
+          min={0}
+          max={0.99}
+          step={0.01}
+          onChange={(minP) => set({ minP })}
+        />
+        <NumberField
+          label={t.repetitionPenalty}
+          value={settings.repetitionPenalty}
+          min={0.1}
+          max={5}
+          step={0.05}
+          onChange={(repetitionPenalty) => set({ repetitionPenalty })}
+        />
         <label class="field">
           <span>{t.seed}</span>
           <input
@@ -211,7 +252,11 @@ export function DecodePanel() {
         />
       </label>
       <label class="switch">
-        <input type="checkbox" checked={playSampled.value} onChange={(event) => (playSampled.value = event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={playSampled.value}
+          onChange={(event) => (playSampled.value = event.currentTarget.checked)}
+        />
         {t.playSampled}
       </label>
       <Sampling />
@@ -233,4 +278,3 @@ export function MiniBar() {
     </div>
   );
 }
-

@@ -5,10 +5,13 @@ import { text } from '../i18n/index.js';
 import { calls, pinnedCall, shownCall, shownCallIndex, trace } from '../state/store.js';
 import type { Call } from '../state/trace.js';
 import { Button } from '../ui/controls.jsx';
+import { Fold } from '../ui/fold.jsx';
 import { Icon } from '../ui/icons.jsx';
 import { Piece } from '../ui/token-chip.jsx';
 
-const multiplyAdds = ({ work }: Call['step']): readonly (readonly ['qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits', number])[] => [
+const multiplyAdds = ({
+  work,
+}: Call['step']): readonly (readonly ['qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits', number])[] => [
   ['qkv', work.multiplyAddsQkv],
   ['scores', work.multiplyAddsScores],
   ['mix', work.multiplyAddsMix],
@@ -29,10 +32,20 @@ function Browse() {
   };
   return (
     <div class="buttons">
-      <Button kind="plain" aria-label={t.earlier} unavailable={index > 0 ? undefined : t.earlier} onClick={show(index - 1)}>
+      <Button
+        kind="plain"
+        aria-label={t.earlier}
+        unavailable={index > 0 ? undefined : t.earlier}
+        onClick={show(index - 1)}
+      >
         <Icon name="previous" />
       </Button>
-      <Button kind="plain" aria-label={t.later} unavailable={index < last ? undefined : t.later} onClick={show(index + 1)}>
+      <Button
+        kind="plain"
+        aria-label={t.later}
+        unavailable={index < last ? undefined : t.later}
+        onClick={show(index + 1)}
+      >
         <Icon name="next" />
       </Button>
     </div>
@@ -50,7 +63,11 @@ function Counters({ call }: { readonly call: Call }) {
     ['how', t.how, `${whole(tokens.length)} ${t.hows[how]}`],
     ['position', t.position, whole(step.position)],
     ['length', t.length, t.fromTo(step.kvLenBefore, step.kvLen)],
-    ['appended', t.appended, everywhere ? t.appendedEach(firstAppended, step.rowsAppended.length) : step.rowsAppended.join(', ')],
+    [
+      'appended',
+      t.appended,
+      everywhere ? t.appendedEach(firstAppended, step.rowsAppended.length) : step.rowsAppended.join(', '),
+    ],
     ['rowScores', t.rowScores, whole(step.rowAttentionScoreValues)],
     ['scores', t.scores, whole(work.attentionScoreValues)],
     ['causal', t.causal, whole(work.causalScoreValues)],
@@ -69,17 +86,18 @@ function Counters({ call }: { readonly call: Call }) {
           </div>
         ))}
       </dl>
-      <details>
-        <summary>{t.stages}</summary>
-        <dl class="facts">
-          {multiplyAdds(step).map(([stage, count]) => (
-            <div key={stage}>
-              <dt>{t.stage[stage]}</dt>
-              <dd>{whole(count)}</dd>
-            </div>
-          ))}
-        </dl>
-      </details>
+      <Fold summary={t.stages}>
+        {() => (
+          <dl class="facts">
+            {multiplyAdds(step).map(([stage, count]) => (
+              <div key={stage}>
+                <dt>{t.stage[stage]}</dt>
+                <dd>{whole(count)}</dd>
+              </div>
+            ))}
+          </dl>
+        )}
+      </Fold>
     </>
   );
 }
@@ -87,31 +105,32 @@ function Counters({ call }: { readonly call: Call }) {
 function TopTokens({ call }: { readonly call: Call }) {
   const t = text.value.evidence;
   return (
-    <details open>
-      <summary>{t.top}</summary>
-      <table data-testid="top-tokens">
-        <thead>
-          <tr>
-            <th scope="col">{t.token}</th>
-            <th scope="col">{t.id}</th>
-            <th scope="col">{t.logit}</th>
-            <th scope="col">{t.probability}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {call.candidates.slice(0, 6).map(({ token, text: piece, logit, probability }) => (
-            <tr key={token}>
-              <td>
-                <Piece text={piece} />
-              </td>
-              <td>{token}</td>
-              <td>{fixed4(logit)}</td>
-              <td>{percent(probability)}</td>
+    <Fold summary={t.top} open>
+      {() => (
+        <table data-testid="top-tokens">
+          <thead>
+            <tr>
+              <th scope="col">{t.token}</th>
+              <th scope="col">{t.id}</th>
+              <th scope="col">{t.logit}</th>
+              <th scope="col">{t.probability}</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </details>
+          </thead>
+          <tbody>
+            {call.candidates.slice(0, 6).map(({ token, text: piece, logit, probability }) => (
+              <tr key={token}>
+                <td>
+                  <Piece text={piece} />
+                </td>
+                <td>{token}</td>
+                <td>{fixed4(logit)}</td>
+                <td>{percent(probability)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Fold>
   );
 }
 
@@ -120,7 +139,10 @@ export function Evidence() {
   const call = shownCall.value;
   const all = calls.value.length;
   const earlier = shownCallIndex.value < all - 1;
-  const tokens = call?.tokens.length === 1 ? trace.value?.rows.find((row) => row.call === shownCallIndex.value) : undefined;
+  const tokens =
+    call?.tokens.length === 1
+      ? trace.value?.rows.find((row) => row.call === shownCallIndex.value)
+      : undefined;
   return (
     <section class="block" aria-labelledby="evidence-heading" id="evidence">
       <div class="block-head">

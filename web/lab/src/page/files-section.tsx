@@ -29,7 +29,10 @@ export function FilesSection() {
   const input = useRef<HTMLInputElement>(null);
   const shown = trace.value;
   const table = (name: string, label: string, csv: () => string) => (
-    <Button unavailable={shown ? undefined : text.value.evidence.empty} onClick={() => download(`${name}.csv`, csv(), 'text/csv')}>
+    <Button
+      unavailable={shown ? undefined : text.value.evidence.empty}
+      onClick={() => download(`${name}.csv`, csv(), 'text/csv')}
+    >
       {label}
     </Button>
   );

@@ -4,9 +4,9 @@ import { duration } from '../format.js';
 import { text } from '../i18n/index.js';
 
 /** The example that was computed when the page opened. */
-export const example = signal<{ readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined>(
-  undefined,
-);
+export const example = signal<
+  { readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined
+>(undefined);
 
 const places = ['#timeline', '#attention', '#work'] as const;
 
@@ -17,7 +17,10 @@ export function Intro() {
     <section class="intro" aria-labelledby="intro-heading">
       <h1 id="intro-heading">{t.heading}</h1>
       <p class="intro-lead">
-        {t.lead} <span class="muted">{done ? t.computed(done.tokens, duration(done.milliseconds), done.model) : t.computing}</span>
+        {t.lead}{' '}
+        <span class="muted">
+          {done ? t.computed(done.tokens, duration(done.milliseconds), done.model) : t.computing}
+        </span>
       </p>
       <ol class="intro-steps">
         {t.steps.map((step, index) => (

@@ -3,7 +3,15 @@ import { useEffect, useRef } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import { text } from '../i18n/index.js';
 import { shortcuts } from '../settings.js';
-import { decodeGreedy, decodeSampled, obstacle, prefillAll, prefillNext, reset, verify } from '../state/forward.js';
+import {
+  decodeGreedy,
+  decodeSampled,
+  obstacle,
+  prefillAll,
+  prefillNext,
+  reset,
+  verify,
+} from '../state/forward.js';
 import { play, stopPlaying } from '../state/play.js';
 import { isLive, pinnedCall, pinnedPosition, playing, promptTokens, rows } from '../state/store.js';
 import { stop } from '../state/work.js';
@@ -30,7 +38,9 @@ const actions: Readonly<Record<string, () => unknown>> = {
 };
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null;
+  return (
+    target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null
+  );
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -44,7 +54,12 @@ function onKey(event: KeyboardEvent): void {
   }
   if (!shortcuts.value || isTyping(event.target)) return;
   // The space bar presses the control that has the focus.
-  if (event.key === ' ' && event.target instanceof HTMLElement && event.target.closest('button, a, summary, [role]')) return;
+  if (
+    event.key === ' ' &&
+    event.target instanceof HTMLElement &&
+    event.target.closest('button, a, summary, [role]')
+  )
+    return;
   const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!action) return;
   event.preventDefault();

@@ -18,7 +18,8 @@ function runsOf(held: readonly Row[], lastCall: number): Run[] {
   held.forEach((row, index) => {
     const last = runs.at(-1);
     const before = held[index - 1];
-    const joins = last && before?.phase === row.phase && (before.call === lastCall) === (row.call === lastCall);
+    const joins =
+      last && before?.phase === row.phase && (before.call === lastCall) === (row.call === lastCall);
     if (joins) runs[runs.length - 1] = { ...last, end: index + 1 };
     else runs.push({ phase: row.phase, begin: index, end: index + 1 });
   });
@@ -72,7 +73,10 @@ function Strip({ layer, kvHead, group, runs, room, selected }: StripProps) {
   );
 }
 
-function placeOf(event: PointerEvent | MouseEvent, room: number): { layer: number; kvHead: number; at: number } | undefined {
+function placeOf(
+  event: PointerEvent | MouseEvent,
+  room: number,
+): { layer: number; kvHead: number; at: number } | undefined {
   const strip = (event.target as HTMLElement).closest<HTMLElement>('.strip');
   const track = strip?.querySelector('.strip-track');
   if (!strip || !track) return undefined;

@@ -8,6 +8,7 @@ import { builtInIds } from '../state/models.js';
 import { engine, live, loading, problems, trace } from '../state/store.js';
 import { stop } from '../state/work.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
+import { Fold } from '../ui/fold.jsx';
 
 function Facts() {
   const shown = trace.value;
@@ -27,7 +28,10 @@ function Facts() {
     [t.facts.capacity, whole(model.capacity)],
     [t.facts.window, config.slidingWindow === 0 ? t.none : whole(config.slidingWindow)],
     [t.facts.parameters, whole(model.nParameters)],
-    [t.facts.stored, `${model.dtypes.map(([dtype]) => dtype).join(', ')} · ${byteSize(model.parameterBytes)}`],
+    [
+      t.facts.stored,
+      `${model.dtypes.map(([dtype]) => dtype).join(', ')} · ${byteSize(model.parameterBytes)}`,
+    ],
     [t.facts.compute, t.precision[model.compute]],
     [t.facts.rope, t.pairing[config.rope.pairing]],
     [t.facts.format, `${model.format} · ${model.architecture}`],
@@ -125,6 +129,23 @@ function OwnModel() {
   );
 }
 
+function Details() {
+  const started = engine.value;
+  return (
+    <>
+      <Facts />
+      {started && (
+        <ul class="muted small" lang="en">
+          {started.info.why.map((reason) => (
+            <li key={reason}>{reason}</li>
+          ))}
+        </ul>
+      )}
+      {offlineReady.value && <p class="muted small">{text.value.model.offlineReady}</p>}
+    </>
+  );
+}
+
 async function restart(): Promise<void> {
   if (await startEngine()) await loadBuiltIn('stories260k');
 }
@@ -179,18 +200,7 @@ export function ModelPanel() {
         </details>
       )}
       <OwnModel />
-      <details>
-        <summary>{t.details}</summary>
-        <Facts />
-        {started && (
-          <ul class="muted small" lang="en">
-            {started.info.why.map((reason) => (
-              <li key={reason}>{reason}</li>
-            ))}
-          </ul>
-        )}
-        {offlineReady.value && <p class="muted small">{t.offlineReady}</p>}
-      </details>
+      <Fold summary={t.details}>{() => <Details />}</Fold>
     </section>
   );
 }

@@ -47,7 +47,9 @@ export function PromptPanel() {
   const n = promptTokens.value.length;
   const filled = rows.value.length > 0;
   const tooLong = shown && n > shown.capacity ? t.prompt.tooLong(n, shown.capacity) : undefined;
-  const unavailable = !isLive.value ? t.run.why.not_live : (tooLong ?? (n === 0 ? t.run.nextNone : undefined));
+  const unavailable = !isLive.value
+    ? t.run.why.not_live
+    : (tooLong ?? (n === 0 ? t.run.nextNone : undefined));
   return (
     <section class="panel" aria-labelledby="prompt-heading" id="prompt">
       <h2 id="prompt-heading">{t.prompt.heading}</h2>

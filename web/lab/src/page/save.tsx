@@ -15,7 +15,11 @@ export function SaveFigure({ name, svg, children }: SaveFigureProps) {
   const t = text.value.attention;
   return (
     <div class="saves" role="group" aria-label={t.save}>
-      <Button kind="plain" aria-label={`${t.save} SVG: ${name}`} onClick={() => download(`${name}.svg`, svgBlob(svg()))}>
+      <Button
+        kind="plain"
+        aria-label={`${t.save} SVG: ${name}`}
+        onClick={() => download(`${name}.svg`, svgBlob(svg()))}
+      >
         SVG
       </Button>
       <Button
@@ -33,7 +37,11 @@ export function SaveFigure({ name, svg, children }: SaveFigureProps) {
 export function SaveTable({ name, csv }: { readonly name: string; readonly csv: () => string }) {
   const t = text.value.attention;
   return (
-    <Button kind="plain" aria-label={`${t.save} CSV: ${name}`} onClick={() => download(`${name}.csv`, csv(), 'text/csv')}>
+    <Button
+      kind="plain"
+      aria-label={`${t.save} CSV: ${name}`}
+      onClick={() => download(`${name}.csv`, csv(), 'text/csv')}
+    >
       CSV
     </Button>
   );

@@ -7,6 +7,7 @@ import { stopPlaying } from '../state/play.js';
 import { calls, isLive, pending, pinnedPosition, position, rows, trace } from '../state/store.js';
 import { sameHashes, type Row, type RowsCheck } from '../state/trace.js';
 import { Button, Verdict } from '../ui/controls.jsx';
+import { Fold } from '../ui/fold.jsx';
 import { chipClass, Piece } from '../ui/token-chip.jsx';
 import { CellView } from './cell-view.jsx';
 import { LayerBars } from './layer-bars.jsx';
@@ -20,7 +21,12 @@ function pin(event: MouseEvent): void {
 
 /** Arrow keys move along the chips, of which one is in the tab order. */
 function walk(event: KeyboardEvent): void {
-  const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  const steps: Readonly<Record<string, number>> = {
+    ArrowLeft: -1,
+    ArrowRight: 1,
+    Home: -Infinity,
+    End: Infinity,
+  };
   const step = steps[event.key];
   if (step === undefined) return;
   event.preventDefault();
@@ -53,7 +59,12 @@ function chip(state: ChipState): VNode {
   ) {
     return known.node;
   }
-  const label = messages.timeline.chip(visibleToken(row.text), row.id, index, messages.timeline.phases[row.phase]);
+  const label = messages.timeline.chip(
+    visibleToken(row.text),
+    row.id,
+    index,
+    messages.timeline.phases[row.phase],
+  );
   const node = (
     <li key={index}>
       <button
@@ -122,37 +133,42 @@ export function UnchangedMark() {
   if (check.nRows === 0) return <p class="muted small">{t.firstRows}</p>;
   const good = sameHashes(check.before, check.after);
   return (
-    <details class="check" data-testid="unchanged">
-      <summary>
-        <Verdict good={good}>{good ? t.unchanged(check.nRows) : t.changed}</Verdict>
-      </summary>
-      <p class="muted small">{t.unchangedHelp(check.nRows)}</p>
-      <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
-        <table class="hashes">
-          <caption class="hidden-visually">{t.hashes}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{t.layer(0).replace(/\s*0$/, '')}</th>
-              <th scope="col">{t.before}</th>
-              <th scope="col">{t.after}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {check.before.map((hash, layer) => (
-              <tr key={layer}>
-                <th scope="row">{layer}</th>
-                <td>
-                  <code>{hash}</code>
-                </td>
-                <td>
-                  <code>{check.after[layer]}</code>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
+    <Fold
+      class="check"
+      testId="unchanged"
+      summary={<Verdict good={good}>{good ? t.unchanged(check.nRows) : t.changed}</Verdict>}
+    >
+      {() => (
+        <>
+          <p class="muted small">{t.unchangedHelp(check.nRows)}</p>
+          <div class="scroll" tabIndex={0} role="group" aria-label={t.hashes}>
+            <table class="hashes">
+              <caption class="hidden-visually">{t.hashes}</caption>
+              <thead>
+                <tr>
+                  <th scope="col">{t.layer(0).replace(/\s*0$/, '')}</th>
+                  <th scope="col">{t.before}</th>
+                  <th scope="col">{t.after}</th>
+                </tr>
+              </thead>
+              <tbody>
+                {check.before.map((hash, layer) => (
+                  <tr key={layer}>
+                    <th scope="row">{layer}</th>
+                    <td>
+                      <code>{hash}</code>
+                    </td>
+                    <td>
+                      <code>{check.after[layer]}</code>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </Fold>
   );
 }
 

@@ -71,7 +71,11 @@ export function Verify() {
   const t = text.value.verify;
   const call = shownCall.value;
   const working = busy.value?.kind === 'verify';
-  const unavailable = !isLive.value ? text.value.run.why.not_live : rows.value.length === 0 ? t.none : undefined;
+  const unavailable = !isLive.value
+    ? text.value.run.why.not_live
+    : rows.value.length === 0
+      ? t.none
+      : undefined;
   return (
     <section class="block" aria-labelledby="verify-heading" id="verify">
       <h2 id="verify-heading">{t.heading}</h2>

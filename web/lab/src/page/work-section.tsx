@@ -14,6 +14,7 @@ import {
 import { whole } from '../format.js';
 import { text } from '../i18n/index.js';
 import { announce, calls, rows, trace } from '../state/store.js';
+import { Fold } from '../ui/fold.jsx';
 import { SaveFigure, SaveTable } from './save.jsx';
 
 const metric = signal<WorkMetric>('scores');
@@ -26,7 +27,11 @@ export const workPoints = computed(() => {
   const replays = made.flatMap(({ verification }) =>
     verification ? [{ nTokens: verification.nTokens, ...verification.replay }] : [],
   );
-  return workSeries(config, made.map(({ step }) => step), replays);
+  return workSeries(
+    config,
+    made.map(({ step }) => step),
+    replays,
+  );
 });
 
 function Sum({ children }: { readonly children: string }) {
@@ -42,22 +47,29 @@ function Derivation() {
   const sum = (length * (length + 1)) / 2;
   const squares = (length * (length + 1) * (2 * length + 1)) / 6;
   return (
-    <details class="derivation">
-      <summary>{t.derivation}</summary>
-      <div class="stack">
-        <p>{t.derive.one}</p>
-        <Sum>Σ t = 1 + 2 + … + T = T (T + 1) / 2</Sum>
-        <p>{t.derive.two}</p>
-        <Sum>Σ t² = 1 + 4 + … + T² = T (T + 1) (2T + 1) / 6</Sum>
-        <p>{t.derive.three}</p>
-        <p>{t.derive.four}</p>
-        {length > 0 && config.slidingWindow === 0 && (
-          <p class="muted">
-            {t.derive.example(length, config.nLayers, config.nHeads, whole(heads * sum), whole(heads * squares))}
-          </p>
-        )}
-      </div>
-    </details>
+    <Fold class="derivation" summary={t.derivation}>
+      {() => (
+        <div class="stack">
+          <p>{t.derive.one}</p>
+          <Sum>Σ t = 1 + 2 + … + T = T (T + 1) / 2</Sum>
+          <p>{t.derive.two}</p>
+          <Sum>Σ t² = 1 + 4 + … + T² = T (T + 1) (2T + 1) / 6</Sum>
+          <p>{t.derive.three}</p>
+          <p>{t.derive.four}</p>
+          {length > 0 && config.slidingWindow === 0 && (
+            <p class="muted">
+              {t.derive.example(
+                length,
+                config.nLayers,
+                config.nHeads,
+                whole(heads * sum),
+                whole(heads * squares),
+              )}
+            </p>
+          )}
+        </div>
+      )}
+    </Fold>
   );
 }
 
@@ -94,11 +106,16 @@ export function WorkSection() {
               <SaveTable name="work" csv={() => workCsv(points, messages)} />
             </SaveFigure>
           </div>
-          <WorkChart points={points} metric={metric.value} axes={axes.value} messages={messages} onAnnounce={announce} />
-          <details>
-            <summary>{t.table}</summary>
-            <WorkTable points={points} metric={metric.value} messages={messages} />
-          </details>
+          <WorkChart
+            points={points}
+            metric={metric.value}
+            axes={axes.value}
+            messages={messages}
+            onAnnounce={announce}
+          />
+          <Fold summary={t.table}>
+            {() => <WorkTable points={points} metric={metric.value} messages={messages} />}
+          </Fold>
         </>
       ) : (
         <p class="muted">{t.empty}</p>

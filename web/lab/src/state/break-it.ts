@@ -1,7 +1,13 @@
 // Refused operations, each done for real. They happen to a session of their own, made for the attempt, so
 // that its state before and after can be compared byte for byte; the page's own session is watched too.
 import { signal } from '@preact/signals';
-import { isKvLensError, type AnyKvLensError, type EngineModel, type EngineSession, type ErrorCode } from 'kvlens';
+import {
+  isKvLensError,
+  type AnyKvLensError,
+  type EngineModel,
+  type EngineSession,
+  type ErrorCode,
+} from 'kvlens';
 import { toyConfig, toySeed } from './models.js';
 import { engine, live } from './store.js';
 import { sameHashes } from './trace.js';
@@ -106,7 +112,10 @@ async function onSession(id: AttemptId, model: EngineModel, capacity: number): P
         // After the first of its chunks, so that rows have been computed by then.
         const onProgress = (): void => abort.abort();
         return await attemptOn(session, nothing, () =>
-          session.prefill(Array.from({ length: capacity }, () => 0), { signal: abort.signal, onProgress }),
+          session.prefill(
+            Array.from({ length: capacity }, () => 0),
+            { signal: abort.signal, onProgress },
+          ),
         );
       }
       default:
@@ -164,7 +173,10 @@ async function onLongSession(id: AttemptId, model: EngineModel): Promise<Outcome
   if (model.config.maxSeqLen >= longPrompt) return onSession(id, model, longPrompt);
   const host = engine.value;
   if (!host) throw new Error('no engine');
-  const longer = await host.randomModel({ ...toyConfig, maxSeqLen: longPrompt }, { seed: toySeed, dtype: 'f64' });
+  const longer = await host.randomModel(
+    { ...toyConfig, maxSeqLen: longPrompt },
+    { seed: toySeed, dtype: 'f64' },
+  );
   try {
     return await onSession(id, longer, longPrompt);
   } finally {
@@ -191,8 +203,12 @@ export const attempt = (id: AttemptId): Promise<boolean> =>
       [id]: {
         ...outcome,
         unchanged:
-          before.kvLen === after.kvLen && before.work === after.work && sameHashes(before.hashes, after.hashes),
-        own: own && ownBefore && ownAfter && { nRows: await own.len(), unchanged: sameHashes(ownBefore, ownAfter) },
+          before.kvLen === after.kvLen &&
+          before.work === after.work &&
+          sameHashes(before.hashes, after.hashes),
+        own: own &&
+          ownBefore &&
+          ownAfter && { nRows: await own.len(), unchanged: sameHashes(ownBefore, ownAfter) },
       },
     };
   });

@@ -63,10 +63,13 @@ async function forward(
     onProgress,
   };
   const first = tokens[0];
-  const { logits: _, evidence, ...step } =
-    held === 0 || first === undefined
-      ? await session.prefill(tokens, options)
-      : await session.decode(first, options);
+  const {
+    logits: _,
+    evidence,
+    ...step
+  } = held === 0 || first === undefined
+    ? await session.prefill(tokens, options)
+    : await session.decode(first, options);
 
   const [after, hashes, top] = await Promise.all([
     held === 0 ? [] : session.cache.contentHashes(held),
@@ -84,12 +87,18 @@ async function forward(
     hashes,
     verification: null,
   };
-  const added = tokens.map((id): Row => ({ id, text: text(id), phase: step.phase, call: before.trace.calls.length }));
+  const added = tokens.map((id): Row => ({
+    id,
+    text: text(id),
+    phase: step.phase,
+    call: before.trace.calls.length,
+  }));
   batch(() => {
     trace.value = {
       ...before.trace,
       prompt: step.phase === 'prefill' && how === 'prompt' ? promptText.value : before.trace.prompt,
-      promptTokens: step.phase === 'prefill' && how === 'prompt' ? promptTokens.value : before.trace.promptTokens,
+      promptTokens:
+        step.phase === 'prefill' && how === 'prompt' ? promptTokens.value : before.trace.promptTokens,
       sampling: sampling.value,
       seed: String(seed.value),
       rows: [...before.trace.rows, ...added],
@@ -149,7 +158,12 @@ async function computeNewestAgain(progressing: Progressing): Promise<void> {
 export const prefillAll = (): Promise<boolean> =>
   run('prefill', 'prompt', async (progressing) => {
     if (rows.value.length > 0) await clear();
-    await forward(promptTokens.value.map(({ id }) => id), 'prompt', null, progressing);
+    await forward(
+      promptTokens.value.map(({ id }) => id),
+      'prompt',
+      null,
+      progressing,
+    );
   });
 
 /** The next token of the prompt alone. The first is prefilled, the others are decoded onto it. */
@@ -233,4 +247,3 @@ export function obstacle(): Obstacle | undefined {
   if (rows.value.length === 0) return 'empty';
   return capacityLeft.value === 0 ? 'full' : undefined;
 }
-

@@ -52,10 +52,7 @@ export async function startEngine(): Promise<boolean> {
   }
 }
 
-type Loader = (
-  engine: Engine,
-  signal: AbortSignal,
-) => Promise<EngineModel>;
+type Loader = (engine: Engine, signal: AbortSignal) => Promise<EngineModel>;
 
 async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Promise<boolean> {
   const host = engine.value;
@@ -122,7 +119,11 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
 
 const showProgress =
   (name: string) =>
-  (progress: { readonly stage: 'open' | 'load' | 'ready'; readonly bytes: number; readonly total: number }): void => {
+  (progress: {
+    readonly stage: 'open' | 'load' | 'ready';
+    readonly bytes: number;
+    readonly total: number;
+  }): void => {
     loading.value = { name, progress };
   };
 

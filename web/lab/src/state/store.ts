@@ -1,6 +1,13 @@
 // The state of the page. Signals and what follows from them; what changes them is in the other files here.
 import { computed, signal } from '@preact/signals';
-import type { AnyKvLensError, Engine, EngineModel, EngineSession, LoadProgress, SamplingOptions } from 'kvlens';
+import type {
+  AnyKvLensError,
+  Engine,
+  EngineModel,
+  EngineSession,
+  LoadProgress,
+  SamplingOptions,
+} from 'kvlens';
 import type { AttentionStore } from '../figures/index.js';
 import type { BuiltInId, Call, Token, Trace, TraceFault } from './trace.js';
 
@@ -12,7 +19,8 @@ export interface Live {
 }
 
 /** Where on the page a failure belongs. */
-export type Site = 'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'break' | 'export';
+export type Site =
+  'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'break' | 'export';
 
 /** Something that went wrong: an error of the package, or a condition of the page's own. */
 export type Problem =
@@ -36,7 +44,9 @@ export interface Busy {
 
 export const engine = signal<Engine | undefined>(undefined);
 export const live = signal<Live | undefined>(undefined);
-export const loading = signal<{ readonly name: string; readonly progress: LoadProgress | undefined } | undefined>(undefined);
+export const loading = signal<
+  { readonly name: string; readonly progress: LoadProgress | undefined } | undefined
+>(undefined);
 export const busy = signal<Busy | undefined>(undefined);
 export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
 /** What the live region says. */
@@ -97,7 +107,9 @@ export const currentCall = computed<Call | undefined>(() => {
   return call?.step.kvLen === length ? call : undefined;
 });
 
-export const capacityLeft = computed(() => (trace.value ? trace.value.model.capacity - rows.value.length : 0));
+export const capacityLeft = computed(() =>
+  trace.value ? trace.value.model.capacity - rows.value.length : 0,
+);
 
 export function report(site: Site, problem: Problem): void {
   problems.value = { ...problems.value, [site]: problem };

@@ -5,7 +5,17 @@ import type { Trace } from './trace.js';
 
 /** One line a call: what it was, and every counter of its work. */
 export function callsCsv({ calls }: Trace): string {
-  const head = ['call', 'phase', 'how', 'tokens', 'position', 'kvLenBefore', 'kvLen', 'milliseconds', ...WORK_COUNTERS];
+  const head = [
+    'call',
+    'phase',
+    'how',
+    'tokens',
+    'position',
+    'kvLenBefore',
+    'kvLen',
+    'milliseconds',
+    ...WORK_COUNTERS,
+  ];
   return csv([
     head,
     ...calls.map(({ step, tokens, how }, index) => [

@@ -3,7 +3,17 @@ import { batch } from '@preact/signals';
 import { AttentionStore } from '../figures/index.js';
 import { hasLogits } from './forward.js';
 import { stopPlaying } from './play.js';
-import { attention, clearProblem, live, liveTrace, pinnedCall, pinnedPosition, report, trace, viewing } from './store.js';
+import {
+  attention,
+  clearProblem,
+  live,
+  liveTrace,
+  pinnedCall,
+  pinnedPosition,
+  report,
+  trace,
+  viewing,
+} from './store.js';
 import { parseTrace, type Trace } from './trace.js';
 
 /** Raw bytes of attention rows that still go into a file. */
@@ -18,11 +28,13 @@ interface StoredAttention {
 function toBase64(bytes: Uint8Array): string {
   let text = '';
   // In pieces: an argument list has an end.
-  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  for (let at = 0; at < bytes.length; at += 0x8000)
+    text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
   return btoa(text);
 }
 
-const fromBase64 = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+const fromBase64 = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 
 function storedAttention(from: Trace): StoredAttention | null {
   const { nLayers, nHeads } = from.model.config;
@@ -118,4 +130,5 @@ export function closeTrace(): void {
 }
 
 /** A file is a trace when it says so by its name; a checkpoint of JSON alone does not exist. */
-export const isTraceFile = (file: File): boolean => /\.json$/i.test(file.name) && !/config|tokenizer|index/i.test(file.name);
+export const isTraceFile = (file: File): boolean =>
+  /\.json$/i.test(file.name) && !/config|tokenizer|index/i.test(file.name);

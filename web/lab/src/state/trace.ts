@@ -104,7 +104,6 @@ export const sameHashes = (a: readonly string[], b: readonly string[]): boolean 
 /** The last call, or undefined before the first. */
 export const lastCall = (trace: Trace): Call | undefined => trace.calls.at(-1);
 
-
 /** Why a file is not a trace that this page can show. */
 export type TraceFault = 'not_json' | 'not_a_trace' | 'other_version' | 'incomplete';
 
@@ -112,7 +111,8 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isTokenList = (value: unknown): boolean =>
-  Array.isArray(value) && value.every((token) => isRecord(token) && Number.isInteger(token.id) && typeof token.text === 'string');
+  Array.isArray(value) &&
+  value.every((token) => isRecord(token) && Number.isInteger(token.id) && typeof token.text === 'string');
 
 const isStringList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
@@ -129,7 +129,13 @@ function isCall(value: unknown): boolean {
   return (
     ['prefill', 'decode', 'extend'].includes(step.phase as string) &&
     isNumbers(step, ['position', 'kvLenBefore', 'kvLen', 'rowAttentionScoreValues', 'milliseconds']) &&
-    isNumbers(step.work, ['attentionScoreValues', 'causalScoreValues', 'multiplyAddsQkv', 'kvBytesRead', 'kvBytesWritten']) &&
+    isNumbers(step.work, [
+      'attentionScoreValues',
+      'causalScoreValues',
+      'multiplyAddsQkv',
+      'kvBytesRead',
+      'kvBytesWritten',
+    ]) &&
     Array.isArray(step.rowsAppended) &&
     Array.isArray(value.tokens) &&
     Array.isArray(value.candidates) &&
@@ -157,7 +163,16 @@ export function parseTrace(text: string): Trace | TraceFault {
     typeof model.hash === 'string' &&
     isNumbers(model, ['capacity', 'nParameters', 'parameterBytes']) &&
     Array.isArray(model.dtypes) &&
-    isNumbers(model.config, ['nLayers', 'nHeads', 'nKvHeads', 'headDim', 'dModel', 'dFf', 'vocabSize', 'maxSeqLen']) &&
+    isNumbers(model.config, [
+      'nLayers',
+      'nHeads',
+      'nKvHeads',
+      'headDim',
+      'dModel',
+      'dFf',
+      'vocabSize',
+      'maxSeqLen',
+    ]) &&
     isRecord(value.module) &&
     typeof value.prompt === 'string' &&
     isRecord(value.sampling) &&

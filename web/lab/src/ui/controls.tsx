@@ -35,7 +35,11 @@ export function Button({ onClick, kind, unavailable, title, children, ...rest }:
 interface SegmentsProps<T extends string> {
   readonly legend: string;
   readonly value: T;
-  readonly options: readonly { readonly value: T; readonly label: string; readonly mark?: ComponentChildren }[];
+  readonly options: readonly {
+    readonly value: T;
+    readonly label: string;
+    readonly mark?: ComponentChildren;
+  }[];
   readonly onChange: (value: T) => void;
 }
 
@@ -93,7 +97,13 @@ export function NumberField({ label, value, min, max, step, onChange }: NumberFi
   );
 }
 
-export function Verdict({ good, children }: { readonly good: boolean; readonly children: ComponentChildren }) {
+export function Verdict({
+  good,
+  children,
+}: {
+  readonly good: boolean;
+  readonly children: ComponentChildren;
+}) {
   return (
     <span class={`verdict ${good ? 'good' : 'wrong'}`}>
       <Icon name={good ? 'check' : 'cross'} />
@@ -102,7 +112,11 @@ export function Verdict({ good, children }: { readonly good: boolean; readonly c
   );
 }
 
-function sentence(problem: Problem): { readonly text: string; readonly original?: string; readonly code?: string } {
+function sentence(problem: Problem): {
+  readonly text: string;
+  readonly original?: string;
+  readonly code?: string;
+} {
   const t = text.value;
   switch (problem.kind) {
     case 'error':
@@ -121,7 +135,13 @@ function sentence(problem: Problem): { readonly text: string; readonly original?
 }
 
 /** What went wrong at a place of the page, told there. */
-export function ProblemAt({ site, children }: { readonly site: Site; readonly children?: ComponentChildren }) {
+export function ProblemAt({
+  site,
+  children,
+}: {
+  readonly site: Site;
+  readonly children?: ComponentChildren;
+}) {
   const problem = problems.value[site];
   const t = text.value.problem;
   if (!problem) return null;
