@@ -37,14 +37,22 @@ function rendererPids(root) {
   });
 }
 
-/** Largest resident size that the process has had, in bytes. */
-function peakResident(pid) {
+/** Resident size of a process in bytes: now (`VmRSS`), or the largest that it has had (`VmHWM`). */
+function residentSize(pid, field) {
   try {
-    const kibibytes = /^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return kibibytes ? Number(kibibytes) * 1024 : 0;
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024;
   } catch {
     return 0;
   }
+}
+
+const residentSizes = (root) => new Map(rendererPids(root).map((pid) => [pid, residentSize(pid, 'VmRSS')]));
+
+/** The process that grew most. */
+function mostGrown(before, after) {
+  const growth = [...after].map(([pid, size]) => [pid, size - (before.get(pid) ?? 0)]);
+  return growth.sort((a, b) => b[1] - a[1])[0]?.[0];
 }
 
 export async function openSession(origin, executablePath) {
@@ -66,9 +74,12 @@ export async function openSession(origin, executablePath) {
         await context.close();
         throw new Error(failure);
       }
+      let pid;
+      let peak = 0;
       return {
         messages,
         async call(method, argument) {
+          const before = pid === undefined ? residentSizes(root) : undefined;
           const { value, error } = await page.evaluate(async ([name, options]) => {
             try {
               return { value: await globalThis.bench[name](options) };
@@ -77,10 +88,14 @@ export async function openSession(origin, executablePath) {
             }
           }, [method, argument]);
           if (error) throw new Error(error);
+          // Nothing tells which process renders a page, but the first call loads a model.
+          pid ??= mostGrown(before, residentSizes(root));
+          // Kernels keep this figure only roughly: it may fall.
+          peak = Math.max(peak, residentSize(pid, 'VmHWM'));
           return value;
         },
         /** Largest resident size of the page's process so far, in bytes; 0 where it cannot be known. */
-        peakMemory: () => Math.max(0, ...rendererPids(root).map(peakResident)),
+        peakMemory: () => peak,
         close: () => context.close().catch(() => {}),  // its browser may have ended
       };
     },

@@ -8,7 +8,7 @@ import { shape } from './shape.mjs';
 import { cosine } from './statistics.mjs';
 import { promptTokens, tokenOfText, tokenText } from './weights.mjs';
 
-const prefillTokens = 256;
+export const prefillTokens = 256;
 /** Decodes are centred on these positions. */
 export const positions = { short: 64, long: 2048 };
 const capacity = 2304;
@@ -93,13 +93,6 @@ async function measureLoad(sessions, probe, entry, loadOptions, repetitions) {
   await probePage.close();
 }
 
-/** The probe's samples, as those of an entry: `bandwidth`, `int8`, `copy`, `copyFromMemory`. */
-class Probe extends Entry {
-  constructor(threads) {
-    super('probe', '', threads);
-  }
-}
-
 /**
  * Measures with `threads` threads. `sessions` has an open browser by runtime. Returns the entries and the
  * probe.
@@ -109,7 +102,8 @@ export async function measure(sessions, threads, options) {
   const loadOptions = { capacity, shape, level };
   const log = (text) => console.log(`[${threads} thread${threads === 1 ? '' : 's'}] ${text}`);
   const entries = plan(options).map(([runtime, weights]) => new Entry(runtime, weights, threads));
-  const probe = new Probe(threads);
+  // Its samples: `bandwidth`, `int8`, `copy`, `copyFromMemory`.
+  const probe = new Entry('probe', '', threads);
   const probeSession = sessions.kvlens ?? Object.values(sessions)[0];
   const probePage = await probeSession.openPage('/page/probe.mjs');
   await probePage.call('load', { threads });

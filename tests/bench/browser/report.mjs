@@ -51,7 +51,9 @@ function printRates(measured) {
         limit ? `${digits((100 * row.tokensPerSecond.median) / limit)} %` : '',
       ];
     }));
-  console.log('* against a stored figure of an earlier run (baselines.mjs), for want of one of this run');
+  if (rows.length > measured.length) {
+    console.log('* against a stored figure of an earlier run (baselines.mjs): this run has none of that peer');
+  }
 }
 
 function printLoads(measured) {

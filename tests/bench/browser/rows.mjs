@@ -4,11 +4,9 @@
 // instead of tokens (null). The probe's rows say what its figure would allow at most: as tokens that read all
 // weights (`probe: 'bandwidth'`), and as prefilled tokens (`probe: 'int8'`); `perSecond` is the figure itself, in
 // bytes and operations. `coreTokensPerSecond` of kvlens' decode leaves out messages between page and worker.
-import { positions } from './measure.mjs';
+import { positions, prefillTokens } from './measure.mjs';
 import { headMultiplyAdds, rowMultiplyAdds, weightBytes } from './shape.mjs';
 import { summary } from './statistics.mjs';
-
-const prefillTokens = 256;
 
 const scaled = ({ min, median, max }, factor) => ({ min: min * factor, median: median * factor, max: max * factor });
 
