@@ -155,7 +155,8 @@ TEST(HfGoldenTest, GreedyRunsGiveTheSameIdsInDoubleAndFloat) {
 }
 
 TEST(HfGoldenTest, NoGreedyRunOfTheFixturesIsTooCloseForFloat) {
-  for (const auto& path : testing::golden_folders()[1].hf_folders) {
+  const auto folders = testing::golden_folders();
+  for (const auto& path : folders[1].hf_folders) {
     EXPECT_GT(testing::read_hf_case(path).smallest_greedy_gap, 1e-3) << path;
   }
 }
