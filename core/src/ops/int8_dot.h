@@ -102,13 +102,16 @@ struct QuadDot {
   using Sum = i32x4;
   // Bytes 4v .. 4v + 3 of 32, four times.
   static i8x16 four(const void* bytes, std::size_t v) noexcept {
-    if (__builtin_constant_p(v)) {
-      // One load for four of them.
-      const auto sixteen = load_as<i32x4>(static_cast<const std::byte*>(bytes) + v / 4 * 16);
-      return std::bit_cast<i8x16>(splat(static_cast<std::int32_t>(sixteen[v % 4])));
+    if (__builtin_constant_p(v)) {  // one load serves four of them
+      const auto all = load_as<i32x4>(static_cast<const std::byte*>(bytes) + v / 4 * 16);
+      const i32x4 lane[] = {__builtin_shufflevector(all, all, 0, 0, 0, 0),
+                            __builtin_shufflevector(all, all, 1, 1, 1, 1),
+                            __builtin_shufflevector(all, all, 2, 2, 2, 2),
+                            __builtin_shufflevector(all, all, 3, 3, 3, 3)};
+      return std::bit_cast<i8x16>(lane[v % 4]);
     }
-    return std::bit_cast<i8x16>(
-        splat(load_as<std::int32_t>(static_cast<const std::byte*>(bytes) + 4 * v)));
+    const auto one = load_as<std::int32_t>(static_cast<const std::byte*>(bytes) + 4 * v);
+    return std::bit_cast<i8x16>(splat(one));
   }
   // Signed weights take |x| as the 7-bit operand. For a negative x, w * x = (~w + 1) * |x|: flip
   // the weight's bits, and add all the |x| of negative x once, whatever the weights.
