@@ -92,7 +92,7 @@ test('thumbnails of layers that lack rows say so', async () => {
   expect(container.textContent).toContain('Layer 1 shows 0 of 3 rows.');
 });
 
-function Weights({ store }: { store: AttentionStore }) {
+function Weights({ store, onAnnounce }: { store: AttentionStore; onAnnounce?: (text: string) => void }) {
   const [selected, setSelected] = useState(2);
   const head = { layer: 0, head: 1 };
   return (
@@ -104,28 +104,31 @@ function Weights({ store }: { store: AttentionStore }) {
       head={head}
       onSelect={setSelected}
       messages={messages}
+      {...(onAnnounce && { onAnnounce })}
     />
   );
 }
 
 test('bars below are outgoing and bars above incoming weights, in proportion', async () => {
   const { container } = await mount(<Weights store={filledStore(5)} />);
-  const heights = (of: string) =>
-    [...container.querySelectorAll<HTMLElement>(`.kv-bar-${of}`)].map(({ style }) =>
-      style.visibility === 'hidden' ? null : (parseFloat(style.height) - 1) / 13,
-    );
+  const heights = (of: 'in' | 'out') =>
+    [...container.querySelectorAll<HTMLElement>('.kv-chip')].map(({ style }) => {
+      const height = style.getPropertyValue(`--${of}`);
+      return height === '' ? null : parseFloat(height) / 14;
+    });
   const out = weightRow(0, 1, 2);
   const into = [2, 3, 4].map((query) => weightRow(0, 1, query)[2]!);
   const close = (actual: (number | null)[], expected: (number | null)[]) => {
     expect(actual.map((value) => value === null)).toEqual(expected.map((value) => value === null));
-    expected.forEach((value, i) => value !== null && expect(actual[i]).toBeCloseTo(value, 4));
+    expected.forEach((value, i) => value !== null && expect(Math.abs(actual[i]! - value)).toBeLessThanOrEqual(0.5 / 28 + 1e-6));
   };
-  close(heights('outgoing'), [...out.map((weight) => weight / Math.max(...out)), null, null]);
-  close(heights('incoming'), [null, null, ...into.map((weight) => weight / Math.max(...into))]);
+  close(heights('out'), [...out.map((weight) => weight / Math.max(...out)), null, null]);
+  close(heights('in'), [null, null, ...into.map((weight) => weight / Math.max(...into))]);
 });
 
 test('the numbers are read on hover and on focus', async () => {
-  const { container } = await mount(<Weights store={filledStore(5)} />);
+  const onAnnounce = vi.fn();
+  const { container } = await mount(<Weights store={filledStore(5)} onAnnounce={onAnnounce} />);
   const chip = (position: number) => container.querySelector<HTMLElement>(`[data-position="${position}"]`)!;
   const readout = () => container.querySelector('.kv-readout')!.textContent!;
   await userEvent.hover(chip(1));
@@ -136,10 +139,18 @@ test('the numbers are read on hover and on focus', async () => {
   expect(chip(3).ariaSelected).toBe('true');
   await userEvent.tab({ shift: true });
   await userEvent.tab();
+  expect(document.activeElement).toBe(chip(3));
   await userEvent.keyboard('{ArrowLeft}');
-  await drawn();
   expect(document.activeElement).toBe(chip(2));
+  expect([chip(2).ariaSelected, chip(3).ariaSelected]).toEqual(['false', 'true']);
+  expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, looked at with [\d.]+$/);
+  expect(onAnnounce).toHaveBeenLastCalledWith(chip(2).getAttribute('aria-label'));
+  await userEvent.keyboard('{Enter}');
+  await drawn();
+  expect(chip(2).ariaSelected).toBe('true');
   expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, looked at with [\d.]+, looks back with [\d.]+$/);
+  await userEvent.keyboard('{End}');
+  expect(chip(4).getAttribute('aria-label')).toMatch(/^4 ·d, looks back with [\d.]+$/);
   await expectAccessible(container);
 });
 

@@ -37,7 +37,9 @@ export class AtlasImage {
     return Math.ceil(this.store.length / this.store.pooled({ layer, head: 0 }).block);
   }
 
-  update(style: MapStyle): void {
+  /** Brings the pixels up to date. Returns the lines of the slots that may have changed, the same in all of them. */
+  update(style: MapStyle): { readonly from: number; readonly to: number } {
+    let [first, last] = [SIDE, 0];
     const maximum = style.hideSink ? this.#largest() : 1;
     const drawnAs = [style.palette, style.scale, style.hideSink, maximum].join();
     const all = drawnAs !== this.#drawnAs;
@@ -53,10 +55,13 @@ export class AtlasImage {
         const anew = all || drawn.epoch !== epoch || drawn.block !== pooled.block || drawn.length > store.length;
         const from = anew ? 0 : Math.floor(drawn.length / pooled.block);
         const to = anew ? SIDE : Math.ceil(store.length / pooled.block);
+        if (from >= to) continue;
+        [first, last] = [Math.min(first, from), Math.max(last, to)];
         for (let y = from; y < to; ++y) this.#drawLine(pooled, style, ramp, layer, column, y);
         Object.assign(drawn, { epoch, block: pooled.block, length: store.length });
       }
     }
+    return { from: first, to: last };
   }
 
   #drawLine(pooled: PooledMap, style: MapStyle, ramp: Uint32Array, layer: number, column: number, y: number): void {

@@ -78,11 +78,15 @@ class Surface {
     const context = canvas.getContext('2d')!;
     context.imageSmoothingEnabled = false;
     const top = drawn === this.#drawn ? Math.floor((from * deviceSide) / Math.max(1, cells)) : 0;
-    const first = drawn === this.#drawn ? from : 0;
     this.#drawn = drawn;
+    if (top >= deviceSide) return;
+    context.save();
+    context.beginPath();
+    context.rect(0, top, deviceSide, deviceSide - top);
+    context.clip();
     context.clearRect(0, top, deviceSide, deviceSide - top);
-    if (cells === first) return;
-    context.drawImage(this.#source, 0, first, cells, cells - first, 0, top, deviceSide, deviceSide - top);
+    context.drawImage(this.#source, 0, 0, cells, cells, 0, 0, deviceSide, deviceSide);
+    context.restore();
   }
 }
 

@@ -4,7 +4,7 @@
 // gives its rows up; the one in focus keeps them, whatever they take. A replay makes a layer whole again.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Evidence, Tensor, TokenIds } from 'kvlens';
-import { meanScores, type HeadScores } from './head-stats.js';
+import type { HeadScores } from './head-stats.js';
 import { LayerHistory, rowOfMap } from './layer-history.js';
 import { SIDE, type PooledMap } from './pooled-map.js';
 import type { AttentionMatrix, HeadRef, MapSource, Weights } from './types.js';
@@ -142,16 +142,10 @@ export class AttentionStore {
     return weights;
   }
 
-  /** Of every head: the mean over the rows seen, or those of one row (undefined when it was not seen). */
+  /** Of every head: the mean over the rows seen but row 0, or those of one row (undefined when it was not seen). */
   scores(layer: number, query?: number): readonly HeadScores[] | undefined {
     const history = this.#layers[layer]!;
-    if (query !== undefined) return history.scores(query);
-    const rows: (readonly HeadScores[])[] = [];
-    for (let row = 1; row < history.length; ++row) {
-      const scores = history.scores(row);
-      if (scores) rows.push(scores);
-    }
-    return Array.from({ length: this.nHeads }, (_, head) => meanScores(rows.map((row) => row[head]!)));
+    return query === undefined ? history.meanScores() : history.scores(query);
   }
 
   /** Rows that the thumbnails of a layer show. */

@@ -3,11 +3,14 @@
 /** The shortest decimal that gives back the very same single- or double-precision number. */
 export function exactDecimal(value: number): string {
   if (Math.fround(value) !== value) return String(value);
-  for (let digits = 1; digits < 9; ++digits) {
-    const text = value.toPrecision(digits);
-    if (Math.fround(Number(text)) === value) return String(Number(text));
+  // Nine digits always suffice; most weights need eight or nine, so the search goes down.
+  let shortest = Number(value.toPrecision(9));
+  for (let digits = 8; digits > 0; --digits) {
+    const shorter = Number(value.toPrecision(digits));
+    if (Math.fround(shorter) !== value) break;
+    shortest = shorter;
   }
-  return String(Number(value.toPrecision(9)));
+  return String(shortest);
 }
 
 /** Three significant digits, for places where many numbers stand together. */

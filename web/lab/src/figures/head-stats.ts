@@ -50,17 +50,29 @@ export function rowScores(row: Weights, keys: readonly number[]): HeadScores {
   };
 }
 
+/** The mean of scores as they come: each score over those that define it. */
+export class RunningScores {
+  readonly #sums = HEAD_SCORES.map(() => 0);
+  readonly #counts = HEAD_SCORES.map(() => 0);
+
+  add(scores: HeadScores): void {
+    for (let i = 0; i < HEAD_SCORES.length; ++i) {
+      const value = scores[HEAD_SCORES[i]!];
+      if (Number.isNaN(value)) continue;
+      this.#sums[i]! += value;
+      this.#counts[i]! += 1;
+    }
+  }
+
+  mean(): HeadScores {
+    const of = (i: number) => (this.#counts[i]! > 0 ? this.#sums[i]! / this.#counts[i]! : NaN);
+    return { entropy: of(0), previous: of(1), first: of(2), induction: of(3) };
+  }
+}
+
 /** The mean of the scores that are defined, score by score. */
 export function meanScores(all: Iterable<HeadScores>): HeadScores {
-  const sums = HEAD_SCORES.map(() => 0);
-  const counts = HEAD_SCORES.map(() => 0);
-  for (const scores of all) {
-    HEAD_SCORES.forEach((name, i) => {
-      if (Number.isNaN(scores[name])) return;
-      sums[i]! += scores[name];
-      counts[i]! += 1;
-    });
-  }
-  const mean = (i: number) => (counts[i]! > 0 ? sums[i]! / counts[i]! : NaN);
-  return { entropy: mean(0), previous: mean(1), first: mean(2), induction: mean(3) };
+  const running = new RunningScores();
+  for (const scores of all) running.add(scores);
+  return running.mean();
 }

@@ -8,7 +8,7 @@ export interface HeadTableProps {
   readonly layer: number;
   /** By head, as `AttentionStore.scores` gives them. */
   readonly scores: readonly HeadScores[];
-  /** What they are of: the mean over so many rows, or one row. */
+  /** What they are of: the mean over the rows of so many positions, or one row. */
   readonly of: { readonly rows: number } | { readonly place: Place };
   readonly selected: HeadRef;
   readonly onSelect: (head: HeadRef) => void;

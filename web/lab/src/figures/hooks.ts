@@ -1,5 +1,5 @@
 // What the components share with the browser: width, pixel density, drawing in an animation frame.
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { RefObject } from 'preact';
 
 /**
@@ -36,4 +36,23 @@ export function useDrawing(draw: () => void, inputs: readonly unknown[]): void {
     const frame = requestAnimationFrame(draw);
     return () => cancelAnimationFrame(frame);
   }, [...inputs]);
+}
+
+/**
+ * `value`, or while `key` keeps moving the one of at most `milliseconds` ago: for what costs more than a frame. A
+ * change that leaves `key` is there at once.
+ */
+export function useThrottled<T>(value: T, key: unknown, milliseconds: number): T {
+  const shown = useRef({ value, key, at: 0 });
+  const [, again] = useState(0);
+  const now = performance.now();
+  const due = shown.current.at + milliseconds - now;
+  if (key === shown.current.key || due <= 0) shown.current = { value, key, at: key === shown.current.key ? shown.current.at : now };
+  const late = key !== shown.current.key;
+  useEffect(() => {
+    if (!late) return;
+    const timer = setTimeout(() => again((n) => n + 1), Math.max(0, due));
+    return () => clearTimeout(timer);
+  });
+  return shown.current.value;
 }

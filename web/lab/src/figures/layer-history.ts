@@ -1,6 +1,6 @@
 // The attention rows of one layer, over all calls of a session: exact rows while there is memory for them, and
 // what stays of them afterwards.
-import { inductionKeys, rowScores, type HeadScores } from './head-stats.js';
+import { inductionKeys, rowScores, RunningScores, type HeadScores } from './head-stats.js';
 import { PooledMap } from './pooled-map.js';
 import type { MapSource, Weights } from './types.js';
 
@@ -36,6 +36,8 @@ export class LayerHistory {
   #rows: (StoredRow | undefined)[] = [];
   // By position, one a head; undefined where a row was never seen.
   #scores: (readonly HeadScores[] | undefined)[] = [];
+  // Of each head over all rows seen but row 0, which sees itself alone.
+  #running: RunningScores[] = [];
   // Positions whose rows the thumbnails show.
   readonly #pooledRows = new Set<number>();
   // Only the newest row is kept.
@@ -46,6 +48,7 @@ export class LayerHistory {
     readonly slidingWindow: number,
   ) {
     this.pooled = Array.from({ length: nHeads + 1 }, () => new PooledMap());
+    this.#resetRunning();
   }
 
   get length(): number {
@@ -103,6 +106,8 @@ export class LayerHistory {
     for (const pooled of this.pooled) pooled.clear();
     this.#pooledRows.clear();
     this.#rows.forEach((row, query) => row && this.#pool(query, row.weights));
+    this.#resetRunning();
+    this.#scores.forEach((scores, query) => scores && this.#addRunning(query, scores));
     if (length === 0) this.#dropped = false;
   }
 
@@ -129,6 +134,11 @@ export class LayerHistory {
     return this.#scores[query];
   }
 
+  /** Of every head, the mean over the rows seen. */
+  meanScores(): HeadScores[] {
+    return this.#running.map((running) => running.mean());
+  }
+
   source(): MapSource {
     const replayedRows = this.#rows.reduce((n, row) => (row?.origin === 'replay' ? n + 1 : n), 0);
     if (this.whole) return { state: 'kept', replayedRows };
@@ -138,7 +148,11 @@ export class LayerHistory {
   #put(query: number, weights: Weights, origin: Origin, tokens: ArrayLike<number>): void {
     this.#rows[query] = { weights, origin };
     this.bytes += weights.byteLength;
-    this.#scores[query] ??= this.#score(query, weights, tokens);
+    if (!this.#scores[query]) {
+      const scores = this.#score(query, weights, tokens);
+      this.#scores[query] = scores;
+      this.#addRunning(query, scores);
+    }
     if (!this.#pooledRows.has(query)) this.#pool(query, weights);
   }
 
@@ -148,6 +162,14 @@ export class LayerHistory {
     return Array.from({ length: this.nHeads }, (_, head) =>
       rowScores(weights.subarray(head * length, (head + 1) * length), keys),
     );
+  }
+
+  #resetRunning(): void {
+    this.#running = Array.from({ length: this.nHeads }, () => new RunningScores());
+  }
+
+  #addRunning(query: number, scores: readonly HeadScores[]): void {
+    if (query > 0) scores.forEach((row, head) => this.#running[head]!.add(row));
   }
 
   #pool(query: number, weights: Weights): void {

@@ -88,7 +88,7 @@ export function axisLabel(position: number, token: string): string {
 /** Room that the labels of the longest of `tokens` take. */
 export function labelWidth(tokens: readonly string[], length: number): number {
   let longest = 4;
-  for (let position = 0; position < length; ++position) {
+  for (let position = 0; position < length && longest < LABEL_CHARACTERS; ++position) {
     longest = Math.max(longest, [...axisLabel(position, tokens[position] ?? '')].length);
   }
   return Math.ceil(longest * CHARACTER);

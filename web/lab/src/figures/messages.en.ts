@@ -61,6 +61,7 @@ export const en: FigureMessages = {
   thumbnails: {
     label: 'All heads: rows are layers, columns are heads',
     instructions: 'Arrow keys move between heads, Home and End go to the ends of a layer.',
+    layerColumn: 'layer',
     meanColumn: 'mean',
     caption: (block, rows) =>
       block === 1
@@ -101,7 +102,7 @@ export const en: FigureMessages = {
     },
     sortBy: (column) => `Sort by ${column}`,
     none: 'not defined here',
-    allRows: (rows) => `Means over ${plural(rows, 'row', 'rows')}; row 0, which sees itself alone, is left out.`,
+    allRows: (rows) => `Means over the rows seen (${plural(rows, 'position', 'positions')}); row 0, which sees itself alone, is left out.`,
     oneRow: ({ position, token }) => `Of the row of position ${position} ${token} alone.`,
   },
 

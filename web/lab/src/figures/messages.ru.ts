@@ -71,6 +71,7 @@ export const ru: FigureMessages = {
   thumbnails: {
     label: 'Все головы: строки — слои, столбцы — головы',
     instructions: 'Стрелки переходят между головами, Home и End ведут к краям слоя.',
+    layerColumn: 'слой',
     meanColumn: 'ср.',
     caption: (block, n) =>
       block === 1
@@ -111,7 +112,7 @@ export const ru: FigureMessages = {
     },
     sortBy: (column) => `Сортировать: ${column}`,
     none: 'здесь не определено',
-    allRows: (n) => `Средние по строкам (${rows(n)}); строка 0, которая видит только себя, не в счёт.`,
+    allRows: (n) => `Средние по увиденным строкам (${plural(n, 'позиция', 'позиции', 'позиций')}); строка 0, которая видит только себя, не в счёт.`,
     oneRow: ({ position, token }) => `Только строка позиции ${position} ${token}.`,
   },
 

@@ -65,6 +65,8 @@ export interface FigureMessages {
   readonly thumbnails: {
     readonly label: string;
     readonly instructions: string;
+    /** Over the numbers of the layers. */
+    readonly layerColumn: string;
     readonly meanColumn: string;
     /** How they are pooled, with how many rows are in. */
     readonly caption: (block: number, rows: number) => string;

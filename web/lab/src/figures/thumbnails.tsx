@@ -39,10 +39,11 @@ function move({ layer, head }: HeadRef, key: string, nLayers: number, nHeads: nu
   return moves[key] ?? null;
 }
 
-/** The pixels of all thumbnails, copied tile by tile to where they are seen. */
+/** The pixels of all thumbnails, copied tile by tile to where they are seen: all of them, or the lines that changed. */
 class Surface {
   readonly atlas: AtlasImage;
   readonly #source = document.createElement('canvas');
+  #drawn: readonly unknown[] = [];
 
   constructor(private readonly store: AttentionStore) {
     this.atlas = new AtlasImage(store);
@@ -50,29 +51,48 @@ class Surface {
     this.#source.height = this.atlas.height;
   }
 
-  draw(canvas: HTMLCanvasElement, layout: ThumbnailLayout, pixelRatio: number, style: MapStyle): void {
+  draw(canvas: HTMLCanvasElement, layout: ThumbnailLayout, pixelRatio: number, style: MapStyle, theme: string): void {
     const { atlas, store } = this;
-    atlas.update(style);
-    const data = new ImageData(new Uint8ClampedArray(atlas.pixels.buffer), atlas.width, atlas.height);
-    this.#source.getContext('2d')!.putImageData(data, 0, 0);
+    const { from, to } = atlas.update(style);
+    const blocks = Array.from({ length: store.nLayers }, (_, layer) => atlas.blocks(layer));
+    const drawn = [canvas, layout, pixelRatio, theme, ...blocks];
+    const same = drawn.length === this.#drawn.length && drawn.every((value, i) => value === this.#drawn[i]);
+    this.#drawn = drawn;
+    this.#copy(from, to);
+    if (same && from >= to) return;
 
     const device = (length: number) => Math.round(length * pixelRatio);
-    const [width, height] = [device(layout.width), device(layout.height)];
+    const [width, height, side] = [device(layout.width), device(layout.height), device(layout.tile)];
     if (canvas.width !== width) canvas.width = width;
     if (canvas.height !== height) canvas.height = height;
     const context = canvas.getContext('2d')!;
     context.imageSmoothingEnabled = false;
-    context.clearRect(0, 0, width, height);
+    if (!same) context.clearRect(0, 0, width, height);
     context.fillStyle = hatchPattern(context, readTheme(canvas));
-    const side = device(layout.tile);
-    for (let layer = 0; layer < store.nLayers; ++layer) {
-      const blocks = atlas.blocks(layer);
+    blocks.forEach((n, layer) => {
+      const y = device(layout.y(layer));
+      const top = same && n > 0 ? Math.floor((from * side) / n) : 0;
+      context.save();
+      context.beginPath();
+      context.rect(0, y + top, width, side - top);
+      context.clip();
       for (let column = 0; column < atlas.columns; ++column) {
-        const [x, y] = [device(layout.x(column)), device(layout.y(layer))];
+        const x = device(layout.x(column));
         context.fillRect(x, y, side, side);
-        if (blocks === 0) continue;
-        context.drawImage(this.#source, column * SIDE, layer * SIDE, blocks, blocks, x, y, side, side);
+        if (n > 0) context.drawImage(this.#source, column * SIDE, layer * SIDE, n, n, x, y, side, side);
       }
+      context.restore();
+    });
+  }
+
+  // The lines `from` to before `to` of all slots, into the canvas that tiles are taken from.
+  #copy(from: number, to: number): void {
+    if (from >= to) return;
+    const { atlas } = this;
+    const data = new ImageData(new Uint8ClampedArray(atlas.pixels.buffer), atlas.width, atlas.height);
+    const context = this.#source.getContext('2d')!;
+    for (let layer = 0; layer < this.store.nLayers; ++layer) {
+      context.putImageData(data, 0, 0, 0, layer * SIDE + from, atlas.width, to - from);
     }
   }
 }
@@ -90,7 +110,7 @@ export function Thumbnails(props: ThumbnailsProps) {
   const surface = useMemo(() => new Surface(store), [store]);
   const revision = store.revision.value;
   useDrawing(() => {
-    if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle);
+    if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle, theme);
   }, [surface, layout, pixelRatio, mapStyle, theme, revision]);
 
   // The keyboard's choice carries the focus along.
@@ -112,62 +132,34 @@ export function Thumbnails(props: ThumbnailsProps) {
     select(head);
   };
 
-  const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
   const layers = Array.from({ length: nLayers }, (_, layer) => layer);
-  const box = (left: number, top: number, w: number, h: number) => ({
-    left: `${left}px`,
-    top: `${top}px`,
-    width: `${w}px`,
-    height: `${h}px`,
-  });
   const partial = layers.filter((layer) => store.rowsPooled(layer) < store.length);
+  // The very same element tree while nothing of it changed: appended rows then leave it alone.
+  const { layer, head } = selected;
+  const handlers = useRef({ select, onKeyDown });
+  handlers.current = { select, onKeyDown };
+  const cells = useMemo(
+    () => (
+      <div role="grid" ref={grid} aria-label={messages.thumbnails.label} onKeyDown={(event) => handlers.current.onKeyDown(event)}>
+        <ThumbnailCells
+          layout={layout}
+          nLayers={nLayers}
+          nHeads={nHeads}
+          selected={{ layer, head }}
+          onSelect={(chosen) => handlers.current.select(chosen)}
+          messages={messages}
+        />
+      </div>
+    ),
+    [layout, nLayers, nHeads, layer, head, messages],
+  );
   return (
     <figure class="kv-figure kv-thumbnails">
       <div class="kv-thumbnails-frame">
         <div ref={frame} />
         <div class="kv-thumbnails-body" style={{ width: `${layout.width}px`, height: `${layout.height}px` }}>
           <canvas ref={canvas} aria-hidden="true" style={{ width: `${layout.width}px`, height: `${layout.height}px` }} />
-          <div role="grid" ref={grid} aria-label={messages.thumbnails.label} onKeyDown={onKeyDown}>
-            <div role="row">
-              <span role="columnheader" class="hidden-visually">
-                {messages.layer(0).replace(/\s*0$/, '')}
-              </span>
-              {columns.map((column) => (
-                <span
-                  key={column}
-                  role="columnheader"
-                  class="kv-thumbnails-name"
-                  style={box(layout.x(column), 0, layout.tile, TOP)}
-                >
-                  {column === nHeads ? messages.thumbnails.meanColumn : column}
-                </span>
-              ))}
-            </div>
-            {layers.map((layer) => (
-              <div role="row" key={layer}>
-                <span role="rowheader" class="kv-thumbnails-name" style={box(0, layout.y(layer), LEFT, layout.tile)}>
-                  {layer}
-                </span>
-                {columns.map((column) => {
-                  const head = surface.atlas.headAt(layer, column);
-                  const isSelected = head.layer === selected.layer && head.head === selected.head;
-                  return (
-                    <div
-                      key={column}
-                      role="gridcell"
-                      class="kv-thumbnail"
-                      tabIndex={isSelected ? 0 : -1}
-                      aria-selected={isSelected}
-                      aria-label={messages.layerHead(layer, head.head)}
-                      title={messages.layerHead(layer, head.head)}
-                      style={box(layout.x(column), layout.y(layer), layout.tile, layout.tile)}
-                      onClick={() => select(head)}
-                    />
-                  );
-                })}
-              </div>
-            ))}
-          </div>
+          {cells}
         </div>
       </div>
       <figcaption class="kv-note">
@@ -176,5 +168,64 @@ export function Thumbnails(props: ThumbnailsProps) {
         <span class="hidden-visually"> {messages.thumbnails.instructions}</span>
       </figcaption>
     </figure>
+  );
+}
+
+interface ThumbnailCellsProps {
+  readonly layout: ThumbnailLayout;
+  readonly nLayers: number;
+  readonly nHeads: number;
+  readonly selected: HeadRef;
+  readonly onSelect: (head: HeadRef) => void;
+  readonly messages: FigureMessages;
+}
+
+/** The rows of the grid: names of columns and layers, and a cell over each thumbnail. */
+function ThumbnailCells({ layout, nLayers, nHeads, selected, onSelect, messages }: ThumbnailCellsProps) {
+  const { tile, x, y } = layout;
+  const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
+  const box = (left: number, top: number, width: number, height: number) => ({
+    left: `${left}px`,
+    top: `${top}px`,
+    width: `${width}px`,
+    height: `${height}px`,
+  });
+  return (
+    <>
+      <div role="row">
+        <span role="columnheader" class="hidden-visually">
+          {messages.thumbnails.layerColumn}
+        </span>
+        {columns.map((column) => (
+          <span key={column} role="columnheader" class="kv-thumbnails-name" style={box(x(column), 0, tile, TOP)}>
+            {column === nHeads ? messages.thumbnails.meanColumn : column}
+          </span>
+        ))}
+      </div>
+      {Array.from({ length: nLayers }, (_, layer) => (
+        <div role="row" key={layer}>
+          <span role="rowheader" class="kv-thumbnails-name" style={box(0, y(layer), LEFT, tile)}>
+            {layer}
+          </span>
+          {columns.map((column) => {
+            const head = column === nHeads ? 'mean' : column;
+            const isSelected = layer === selected.layer && head === selected.head;
+            return (
+              <div
+                key={column}
+                role="gridcell"
+                class="kv-thumbnail"
+                tabIndex={isSelected ? 0 : -1}
+                aria-selected={isSelected}
+                aria-label={messages.layerHead(layer, head)}
+                title={messages.layerHead(layer, head)}
+                style={box(x(column), y(layer), tile, tile)}
+                onClick={() => onSelect({ layer, head })}
+              />
+            );
+          })}
+        </div>
+      ))}
+    </>
   );
 }

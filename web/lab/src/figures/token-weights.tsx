@@ -1,10 +1,11 @@
 // What one token looks at and what looks at it, on the text itself: a bar below a token for the weight that it
 // gets, a bar above for the weight that it gives. Height and tint say the same; the number is read on hover and
-// on focus.
+// on focus. Arrow keys move the focus, Enter chooses the token that has it.
 import { Component } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { scaled } from './colour-scale.js';
 import { exactDecimal } from './format.js';
+import { useThrottled } from './hooks.js';
 import type { FigureMessages } from './messages.js';
 import type { Announce, HeadRef, MapStyle } from './types.js';
 
@@ -24,25 +25,32 @@ export interface TokenWeightsProps {
   readonly onAnnounce?: Announce;
 }
 
-/** Height of a bar of the largest weight. */
+/** Height of a bar of the largest weight, in CSS pixels. */
 const BAR = 14;
+/** Heights that are told apart; most weights are near 0, and so most chips stay as they are from row to row. */
+const STEPS = 2 * BAR;
 
 interface ChipProps {
   readonly position: number;
   readonly token: string;
   readonly name: string;
   readonly selected: boolean;
-  /** 0..1, for heights and tints; -1 for no bar. */
+  readonly focusable: boolean;
+  /** 0..1, for heights and tints. */
   readonly below: number;
   readonly above: number;
 }
 
-const Bar = ({ of, place }: { of: 'outgoing' | 'incoming'; place: number }) => (
-  <span
-    class={`kv-bar kv-bar-${of}`}
-    style={place < 0 ? { visibility: 'hidden' } : { height: `${1 + place * (BAR - 1)}px`, opacity: 0.45 + 0.55 * place }}
-  />
-);
+/** Bars are backgrounds: elements for them would triple what there is to lay out and paint. */
+function bars(below: number, above: number): Record<string, string> {
+  const style: Record<string, string> = {};
+  for (const [name, place] of [['out', below], ['in', above]] as const) {
+    if (place === 0) continue;
+    style[`--${name}`] = `${place * BAR}px`;
+    style[`--${name}-tint`] = `${Math.round(45 + 55 * place)}%`;
+  }
+  return style;
+}
 
 /** One token; drawn anew only when something of it changed, since there may be thousands. */
 class Chip extends Component<ChipProps> {
@@ -50,19 +58,18 @@ class Chip extends Component<ChipProps> {
     return (Object.keys(next) as (keyof ChipProps)[]).some((name) => next[name] !== this.props[name]);
   }
 
-  override render({ position, token, name, selected, below, above }: ChipProps) {
+  override render({ position, token, name, selected, focusable, below, above }: ChipProps) {
     return (
       <span
         role="option"
-        class="kv-chip"
+        class={below > 0 || above > 0 ? 'kv-chip kv-chip-weighted' : 'kv-chip'}
         data-position={position}
-        tabIndex={selected ? 0 : -1}
+        tabIndex={focusable ? 0 : -1}
         aria-selected={selected}
         aria-label={name}
+        style={bars(below, above)}
       >
-        <Bar of="incoming" place={above} />
-        <span class="kv-chip-text">{token}</span>
-        <Bar of="outgoing" place={below} />
+        {token}
       </span>
     );
   }
@@ -75,10 +82,21 @@ function largest(weights: ArrayLike<number> | undefined, from: number): number {
   return max;
 }
 
+/** From this many tokens on, following every row of a fast decode would cost frames. */
+const LONG = 256;
+/** Between two drawings of a long text that grows. */
+const PAUSE = 200;
+
 export function TokenWeights(props: TokenWeightsProps) {
+  const { length } = props.tokens;
+  return <TokenWeightsNow {...useThrottled(props, length, length > LONG ? PAUSE : 0)} />;
+}
+
+function TokenWeightsNow(props: TokenWeightsProps) {
   const { tokens, selected, outgoing, incoming, head, onSelect, messages, mapStyle, onAnnounce } = props;
   const list = useRef<HTMLDivElement>(null);
-  const [hovered, setHovered] = useState<number | null>(null);
+  const [read, setRead] = useState<number | null>(null);
+  const [focused, setFocused] = useState<number | null>(null);
   const kind = mapStyle?.scale ?? 'linear';
   const firstKey = mapStyle?.hideSink ? 1 : 0;
   const largestOutgoing = useMemo(() => largest(outgoing, firstKey), [outgoing, firstKey]);
@@ -94,7 +112,7 @@ export function TokenWeights(props: TokenWeightsProps) {
       exact(weightFrom(position)),
     );
   const bar = (weight: number | undefined, maximum: number) =>
-    weight === undefined || maximum === 0 ? -1 : scaled(kind, weight, maximum);
+    weight === undefined || maximum === 0 ? 0 : Math.round(STEPS * scaled(kind, weight, maximum)) / STEPS;
 
   const choose = (position: number) => {
     onSelect(position);
@@ -104,17 +122,33 @@ export function TokenWeights(props: TokenWeightsProps) {
     const chip = (event.target as Element).closest<HTMLElement>('[data-position]');
     return chip ? Number(chip.dataset['position']) : null;
   };
+  const last = tokens.length - 1;
+  const within = (position: number | null) => (position !== null && position <= last ? position : null);
+  const focusable = within(focused) ?? Math.min(selected, last);
   const onKeyDown = (event: KeyboardEvent) => {
-    const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -tokens.length, End: tokens.length };
-    const step = steps[event.key];
-    if (step === undefined) return;
+    const moves: Readonly<Record<string, number>> = {
+      ArrowLeft: focusable - 1,
+      ArrowRight: focusable + 1,
+      Home: 0,
+      End: last,
+    };
+    const to = moves[event.key];
+    if (event.key === 'Enter' || event.key === ' ') choose(focusable);
+    else if (to !== undefined) {
+      list.current?.querySelector<HTMLElement>(`[data-position="${Math.max(0, Math.min(last, to))}"]`)?.focus();
+    } else return;
     event.preventDefault();
-    const position = Math.max(0, Math.min(tokens.length - 1, selected + step));
-    choose(position);
-    list.current?.querySelector<HTMLElement>(`[data-position="${position}"]`)?.focus();
+  };
+  const onFocus = (position: number | null) => {
+    setFocused(position);
+    setRead(position);
+    if (position !== null) onAnnounce?.(name(position));
   };
 
-  const shown = hovered !== null && hovered < tokens.length ? hovered : null;
+  const shown = within(read);
+  // Names with numbers where the focus is or can go next; the others are too many to keep up with every row.
+  const named = new Set([shown, focusable - 1, focusable, focusable + 1, 0, last]);
+  const place = (position: number) => messages.weights.token({ position, token: tokens[position] ?? '' }, undefined, undefined);
   return (
     <figure class="kv-figure kv-weights">
       <div
@@ -128,19 +162,20 @@ export function TokenWeights(props: TokenWeightsProps) {
           const position = positionOf(event);
           if (position !== null) choose(position);
         }}
-        onPointerOver={(event) => setHovered(positionOf(event))}
-        onPointerLeave={() => setHovered(null)}
-        onFocusIn={(event) => setHovered(positionOf(event))}
-        onFocusOut={() => setHovered(null)}
+        onPointerOver={(event) => setRead(positionOf(event))}
+        onPointerLeave={() => setRead(focused)}
+        onFocusIn={(event) => onFocus(positionOf(event))}
+        onFocusOut={() => onFocus(null)}
       >
         {tokens.map((token, position) => (
           <Chip
             key={position}
             position={position}
             token={token}
-            name={name(position)}
+            name={named.has(position) ? name(position) : place(position)}
             selected={position === selected}
-            below={position < firstKey ? -1 : bar(weightTo(position), largestOutgoing)}
+            focusable={position === focusable}
+            below={position < firstKey ? 0 : bar(weightTo(position), largestOutgoing)}
             above={bar(weightFrom(position), largestIncoming)}
           />
         ))}
@@ -153,6 +188,9 @@ export function TokenWeights(props: TokenWeightsProps) {
           </span>
           <span>
             <i class="kv-key kv-key-incoming" aria-hidden="true" /> {messages.weights.incoming}
+          </span>
+          <span>
+            {messages.legend.weight}, {messages.controls.scales[kind]}
           </span>
           {incoming === undefined && tokens.length > 0 && <span>{messages.weights.incomingUnknown}</span>}
         </p>
