@@ -18,7 +18,9 @@ const buildAndTest = (preset) => [...build(preset), ['ctest', '--preset', preset
 
 const stages = [
   { name: 'format', groups: ['lint'], commands: [['node', 'tests/support/format.mjs']] },
-  { name: 'native', groups: ['core'], commands: buildAndTest('dev') },
+  { name: 'native', groups: ['core'], commands: [
+    // ctest keeps to itself what a passing test prints; these say which golden folders were read.
+    ...buildAndTest('dev'), ['.build/dev/tests/kvlens_core_tests', '--gtest_filter=GoldenFolders*', '--gtest_brief=1']] },
   { name: 'sanitizers', groups: ['core'], commands: buildAndTest('asan') },
   { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
   { name: 'clang-tidy', groups: ['lint'], commands: [
@@ -31,8 +33,9 @@ const stages = [
 ];
 const onRequest = ['build'];
 
-// The lines by which GoogleTest, ctest, Vitest and Playwright, and our own checks, sum up.
-const closing = /tests (passed|failed)|\[ {2}(PASSED|FAILED) {2}\]|^\s*(Test Files|Tests) |^\s*\d+ (passed|failed|skipped)|are formatted/;
+// The lines by which GoogleTest, ctest, Vitest and Playwright, and our own checks, sum up, and the
+// figures that tests print: rows of a table begin with a bar.
+const closing = /^\s*(\||\[ {2}GOLDEN {2}\])|tests (passed|failed)|\[ {2}(PASSED|FAILED) {2}\]|^\s*(Test Files|Tests) |^\s*\d+ (passed|failed|skipped)|are formatted/;
 
 function runCommand([program, ...args], log) {
   return new Promise((resolve) => {
