@@ -90,6 +90,8 @@ export interface ParameterInput {
   readonly name: string;
   readonly dtype: DType;
   readonly data: ArrayBufferView | ArrayBuffer;
+  /** Compared with what the configuration calls for when it is given. Errors: parameter_shape_mismatch. */
+  readonly shape?: readonly number[];
 }
 
 /** See `Core.createCache`. */
@@ -263,10 +265,10 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   /** The `n` likeliest next tokens, likeliest first, ties by id. Errors: no_logits. */
   topTokens(n: number): RankedToken[];
   /**
-   * Chooses the next token. The repetition penalty applies to `recent`, by default the session's tokens.
+   * Chooses the next token; a greedy choice needs no `rng`. The repetition penalty applies to `recent`, by default the session's tokens.
    * Errors: no_logits, invalid_sampling, non_finite_value; `rng` is then as it was.
    */
-  sample(sampling: SamplingOptions, rng: Rng, recent?: TokenIds): Draw;
+  sample(sampling: SamplingOptions, rng?: Rng, recent?: TokenIds): Draw;
   /**
    * Prefill, then sample and decode until a stop. Errors: those of prefill, decode and sample; the session
    * and `rng` are then as before.

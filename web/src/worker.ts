@@ -9,23 +9,22 @@ import { Service, type Call } from './engine/service.js';
 
 const service = new Service();
 const running = new Map<number, AbortController>();
-let send: (callId: number, event: CallEvent) => unknown = () => {};
+let send: (callId: number, event: CallEvent) => Promise<void> = () => Promise.resolve();
 
 const port: WorkerPort = {
   listen(onEvent) {
-    send = onEvent;
+    // What the page's own callback throws is the page's to deal with.
+    send = (callId, event) => Promise.resolve(onEvent(callId, event)).catch(() => {});
   },
 
   async call(callId, method, args): Promise<Reply> {
     const controller = new AbortController();
     running.set(callId, controller);
     // Events travel by a port of their own: the reply waits until the last of them has arrived.
-    let arrived: unknown;
+    let arrived: Promise<void> | undefined;
     const call: Call = {
       signal: controller.signal,
-      emit: (event) => {
-        arrived = send(callId, event);
-      },
+      emit: (event) => (arrived = send(callId, event)),
     };
     try {
       const run = service[method as keyof Service] as (call: Call, ...args: unknown[]) => unknown;

@@ -68,6 +68,9 @@ export class Connection {
     if (this.#end !== undefined) return Promise.reject(this.#end);
     const callId = this.#nextCall++;
     const { signal, onEvent } = hooks;
+    if (signal?.aborted) {
+      return Promise.reject(new KvLensError('aborted', {}, 'the signal was aborted before the call', signal.reason));
+    }
     return new Promise<Value<Name>>((resolve, reject) => {
       const abort = (): void => {
         void this.#remote.abort(callId, plainReason(signal?.reason)).catch(() => {});
@@ -77,7 +80,16 @@ export class Connection {
         signal?.removeEventListener('abort', abort);
         finish();
       };
-      this.#pending.set(callId, { reject: (error) => settle(() => reject(error)), onEvent });
+      // An error of the caller's own callback ends the call.
+      const guarded = onEvent && ((event: CallEvent): void => {
+        try {
+          onEvent(event);
+        } catch (error) {
+          abort();
+          settle(() => reject(error as Error));
+        }
+      });
+      this.#pending.set(callId, { reject: (error) => settle(() => reject(error)), onEvent: guarded });
       this.#remote.call(callId, method, args as unknown[]).then(
         (reply) =>
           settle(() => {
@@ -92,7 +104,6 @@ export class Connection {
           }),
       );
       signal?.addEventListener('abort', abort);
-      if (signal?.aborted) abort();
     });
   }
 

@@ -8,6 +8,8 @@ import { breathe } from './breathe.js';
 
 /** What wasm32 can address. */
 const ADDRESSABLE = 2 ** 32;
+/** Reports of progress, and looks for an abort, in one load. */
+const STEPS = 100;
 /** Kept for the module itself, its stack, and the buffers of calls. */
 const RESERVED = 64 * 2 ** 20;
 
@@ -16,7 +18,7 @@ export async function loadWeights(
   core: Core,
   checkpoint: Checkpoint,
   signal: AbortSignal,
-  onProgress: (progress: LoadProgress) => void,
+  onProgress: (progress: LoadProgress) => unknown,
 ): Promise<Model> {
   const available = ADDRESSABLE - RESERVED - core.memory().liveBytes;
   if (checkpoint.totalBytes > available) {
@@ -28,15 +30,19 @@ export async function loadWeights(
   }
   const builder = core.modelBuilder(checkpoint.config);
   try {
+    const total = checkpoint.totalBytes;
     let done = 0;
+    let told = 0;
     for await (const { tensor, offset, bytes } of streamTensors(checkpoint, { signal })) {
       if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
       builder.write(tensor.name, offset, bytes);
       if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);
       done += bytes.byteLength;
-      onProgress({ stage: 'load', bytes: done, total: checkpoint.totalBytes });
+      if (done < total && done - told < total / STEPS) continue;
+      told = done;
+      await onProgress({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
-      if (bytes.byteLength > 0) await breathe();
+      await breathe();
       if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
     }
     return builder.finish();

@@ -45,7 +45,8 @@ import { aborted, WorkerSession } from './worker-session.js';
 /** The call that a method serves. */
 export interface Call {
   readonly signal: AbortSignal;
-  readonly emit: (event: CallEvent) => void;
+  /** Resolves when the page has had the event. */
+  readonly emit: (event: CallEvent) => Promise<void>;
 }
 
 /** Rows of a cache when nothing else is asked for: a longer one takes memory that few prompts need. */
@@ -78,6 +79,10 @@ class Table<T> {
   delete(id: number): void {
     this.#entries.delete(id);
   }
+}
+
+function rowsTo(emit: Call['emit']): (done: number, total: number) => Promise<void> {
+  return (done, total) => emit({ kind: 'rows', done, total });
 }
 
 interface SessionEntry {
@@ -258,10 +263,11 @@ export class Service {
     phase: 'prefill' | 'extend',
     tokens: TokenIds,
     options: CaptureOptions,
+    watched: boolean,
   ): Promise<Step> {
     const ids = check.tokenIds('tokens', tokens);
-    const onRows = (done: number, total: number): void => emit({ kind: 'rows', done, total });
-    return this.#alone(id, (target) => target.forward(phase, ids, options, { signal, onRows }));
+    const running = { signal, ...(watched && { onRows: rowsTo(emit) }) };
+    return this.#alone(id, (target) => target.forward(phase, ids, options, running));
   }
 
   decode({ signal }: Call, id: number, token: number, options: CaptureOptions): Promise<Step> {
@@ -324,12 +330,17 @@ export class Service {
     return { draw, rngState: rng.state };
   }
 
-  generate({ signal, emit }: Call, id: number, request: EngineGenerateRequest): Promise<GenerationResult> {
+  generate(
+    { signal, emit }: Call,
+    id: number,
+    request: EngineGenerateRequest,
+    watched: boolean,
+  ): Promise<GenerationResult> {
     const { model } = this.#sessions.get(id);
     const checked = tokenRequest(request, this.#promptTokens(model, request), model.tokenizer);
-    const onRows = (done: number, total: number): void => emit({ kind: 'rows', done, total });
+    const running = { signal, ...(watched && { onRows: rowsTo(emit) }) };
     return this.#alone(id, (target) =>
-      generate(target, checked, model.tokenizer, { signal, onRows }, (token) => emit({ kind: 'token', token })));
+      generate(target, checked, model.tokenizer, running, (token) => void emit({ kind: 'token', token })));
   }
 
   #promptTokens(model: WorkerModel, { prompt, messages, tokens }: EngineGenerateRequest): Uint32Array {

@@ -112,7 +112,7 @@ export class RemoteSession implements EngineSession {
   }
 
   prefill(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'prefill', tokens, capture(options)], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'prefill', tokens, capture(options), options.onProgress !== undefined], hooks(options));
   }
 
   decode(token: number, options: CallOptions = {}): Promise<Step> {
@@ -120,7 +120,7 @@ export class RemoteSession implements EngineSession {
   }
 
   extend(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'extend', tokens, capture(options)], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'extend', tokens, capture(options), options.onProgress !== undefined], hooks(options));
   }
 
   replay({ signal, tokens, allLogits, ...rest }: EngineReplayOptions = {}): Promise<Replay> {
@@ -177,7 +177,7 @@ export class RemoteSession implements EngineSession {
     const either = signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]);
     return new TokenStream(
       (onToken) =>
-        this.#connection.call('generate', [this.#id, request], {
+        this.#connection.call('generate', [this.#id, request, onProgress !== undefined], {
           signal: either,
           onEvent: (event) => {
             if (event.kind === 'token') onToken(event.token);

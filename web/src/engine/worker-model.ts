@@ -47,7 +47,7 @@ export class WorkerModel {
     source: PortableSource,
     cache: boolean,
     signal: AbortSignal,
-    onProgress: (progress: LoadProgress) => void,
+    onProgress: (progress: LoadProgress) => unknown,
   ): Promise<WorkerModel> {
     const start = performance.now();
     onProgress({ stage: 'open', bytes: 0, total: 0 });

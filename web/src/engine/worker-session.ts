@@ -25,7 +25,8 @@ import { breathe } from './breathe.js';
 /** What a call may be given beside its arguments. */
 export interface Running {
   readonly signal: AbortSignal;
-  readonly onRows?: (done: number, total: number) => void;
+  /** Waited for, so that an abort by whoever is told is seen before the next chunk. */
+  readonly onRows?: (done: number, total: number) => unknown;
 }
 
 /** What undoing needs. */
@@ -78,7 +79,7 @@ export class WorkerSession {
     try {
       for (;;) {
         const left = session.advance();
-        onRows?.(tokens.length - left, tokens.length);
+        await onRows?.(tokens.length - left, tokens.length);
         await breathe();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return this.#done(session.finish());

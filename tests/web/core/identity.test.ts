@@ -1,0 +1,164 @@
+// The cache is only an optimisation: for every storage type, both compute types, every way of splitting
+// a prompt, and every position, cached logits are the bytes of a complete-prefix replay.
+import { beforeAll, describe, expect, test } from 'vitest';
+import { DTYPES, type ComputeType, type Core, type DType, type Model } from 'kvlens/core';
+import { instanceOf } from '../../../dist/core/core.js';
+import { floatBytes, richConfig, sameBytes, sharedCore } from '../../support/kvlens.js';
+
+let core: Core;
+beforeAll(async () => {
+  core = await sharedCore();
+});
+
+/** Mulberry32, for bytes that are the same everywhere. */
+function words(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let z = Math.imul(state ^ (state >>> 15), 1 | state);
+    z = (z + Math.imul(z ^ (z >>> 7), 61 | z)) ^ z;
+    return (z ^ (z >>> 14)) >>> 0;
+  };
+}
+
+/** Where the half-precision scales of a block are, by type. */
+const scales: Partial<Record<DType, number[]>> = {
+  q8_0: [0],
+  q4_0: [0],
+  q4_1: [0, 2],
+  q5_0: [0],
+  q5_1: [0, 2],
+  q2_k: [80, 82],
+  q3_k: [108],
+  q4_k: [0, 2],
+  q5_k: [0, 2],
+  q6_k: [208],
+};
+
+/** Random bytes of a type, with small finite scales. */
+function randomBytes(dtype: DType, values: number, next: () => number): Uint8Array {
+  const info = instanceOf(core).call((module) => module.dtypes()).find(({ name }) => name === dtype)!;
+  const small = (): number => (next() / 2 ** 32 - 0.5) * 0.2;
+  if (dtype === 'f64') return new Uint8Array(Float64Array.from({ length: values }, small).buffer);
+  if (dtype === 'f32') return new Uint8Array(Float32Array.from({ length: values }, small).buffer);
+  const bytes = Uint8Array.from({ length: (values / info.blockValues) * info.blockBytes }, () => next() & 0xff);
+  const view = new DataView(bytes.buffer);
+  const offsets = scales[dtype] ?? [0];
+  for (let block = 0; block < bytes.length; block += info.blockBytes) {
+    for (const offset of offsets) {
+      // Half precision: exponent 2^-8 or so; bfloat16: 2^-5 or so; the sign and the mantissa as they come.
+      const bits = next();
+      view.setUint16(block + offset, dtype === 'bf16' ? (bits & 0x807f) | 0x3d00 : (bits & 0x80ff) | 0x1c00, true);
+    }
+  }
+  return bytes;
+}
+
+// One row of 256 is the smallest that every type can hold.
+const config = { ...richConfig, nHeads: 8, nKvHeads: 4, headDim: 32, rope: { theta: 5000 }, dModel: 256, dFf: 256, vocabSize: 40, nLayers: 2 };
+
+function modelOf(dtype: DType): Model {
+  const random = words(DTYPES.indexOf(dtype) + 1);
+  const plain = dtype === 'f64' ? 'f64' : 'f32';
+  return core.createModel(
+    config,
+    core.parameterSpecs(config).map(({ name, shape }) => {
+      const [rows, cols] = shape.length === 1 ? [1, shape[0]!] : (shape as [number, number]);
+      const type = shape.length === 1 ? plain : dtype;
+      const data = name.endsWith('norm')
+        ? floatBytes(plain, Array(cols).fill(1))
+        : randomBytes(type, rows * cols, random);
+      return { name, dtype: type, data };
+    }),
+  );
+}
+
+const tokens = [3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38, 4];
+
+describe.each(DTYPES)('weights stored as %s', (dtype) => {
+  test.each(['f32', 'f64'] as ComputeType[])('computed in %s', (compute) => {
+    const model = modelOf(dtype);
+    expect(model.parameters().filter(({ shape }) => shape.length === 2).every((parameter) => parameter.dtype === dtype)).toBe(true);
+    const session = core.createSession(model, { compute, chunkRows: 4 });
+    const all = session.replay({ tokens, allLogits: true });
+    const { vocabSize } = model.config;
+    const replayed = (position: number) => all.logits.data.subarray(position * vocabSize, (position + 1) * vocabSize);
+    expect(new Set(all.logits.data).size).toBeGreaterThan(vocabSize);
+
+    // Prefill of 5, then one token at a time: at each position the replay's bytes.
+    expect(sameBytes(session.prefill(tokens.slice(0, 5)).logits, replayed(4))).toBe(true);
+    for (let position = 5; position < tokens.length; ++position) {
+      const { logits } = session.decode(tokens[position]!);
+      expect(sameBytes(logits, replayed(position)), `position ${position}`).toBe(true);
+    }
+    const hashes = session.cache.contentHashes();
+    expect(session.verify()).toMatchObject({ bytesEqual: true, maxAbsDifference: 0, hashesBefore: hashes, hashesAfter: hashes });
+
+    // Other splits and chunks: the same logits and the same rows.
+    for (const chunkRows of [1, 7, 32]) {
+      const other = core.createSession(model, { compute, chunkRows });
+      other.prefill(tokens.slice(0, 1 + chunkRows % 11));
+      const { logits } = other.extend(tokens.slice(1 + chunkRows % 11));
+      expect(sameBytes(logits, replayed(tokens.length - 1)), `chunks of ${chunkRows}`).toBe(true);
+      expect(other.cache.contentHashes()).toEqual(hashes);
+      // Steps with a pause, after a part has been dropped.
+      other.truncate(3);
+      expect(other.cache.contentHashes(3)).toEqual(session.cache.contentHashes(3));
+      other.begin('extend', tokens.slice(3));
+      while (other.advance() > 0);
+      expect(sameBytes(other.finish().logits, replayed(tokens.length - 1))).toBe(true);
+      other.dispose();
+    }
+    session.dispose();
+    model.dispose();
+  });
+});
+
+test('evidence is what was computed: it costs no bit, and its rows are the cache\'s', () => {
+  const model = modelOf('f32');
+  const plain = core.createSession(model);
+  const watched = core.createSession(model, { chunkRows: 3 });
+  const { logits } = plain.prefill(tokens);
+  const step = watched.prefill(tokens, { capture: 'all' });
+  expect(sameBytes(step.logits, logits)).toBe(true);
+  const { attention, stages, layers, firstPosition, nRows } = step.evidence!;
+  expect({ layers, firstPosition, nRows }).toEqual({ layers: [0, 1], firstPosition: 0, nRows: tokens.length });
+  expect(attention.shape).toEqual([2, 8, tokens.length, tokens.length]);
+  const T = tokens.length;
+  const weight = (layer: number, head: number, row: number, column: number): number =>
+    attention.data[((layer * 8 + head) * T + row) * T + column]!;
+  for (const layer of layers) {
+    for (let head = 0; head < 8; ++head) {
+      for (let row = 0; row < T; ++row) {
+        let sum = 0;
+        for (let column = 0; column < T; ++column) {
+          const w = weight(layer, head, row, column);
+          sum += w;
+          if (column > row || column <= row - config.slidingWindow!) expect(w).toBe(0);
+        }
+        expect(sum).toBeCloseTo(1, 5);
+      }
+    }
+  }
+  // [rows, kvHeads, headDim] of evidence, [kvHeads, rows, headDim] of the cache.
+  const kRope = stages.find(({ stage, layer }) => stage === 'k_rope' && layer === 1)!;
+  expect(kRope.shape).toEqual([T, 4, 32]);
+  for (let head = 0; head < 4; ++head) {
+    for (let row = 0; row < T; ++row) {
+      const at = (row * 4 + head) * 32;
+      expect(sameBytes(kRope.data.slice(at, at + 32), watched.cache.layer(1).keyRow(head, row))).toBe(true);
+    }
+  }
+  const last = stages.find(({ stage }) => stage === 'logits')!;
+  expect(sameBytes(last.data.slice(-40), logits)).toBe(true);
+  expect(last.layer).toBe(2);
+
+  // The same maps from a replay, of one layer, and of one row.
+  const replay = watched.replay({ capture: 'attention', layers: [1] });
+  expect(replay.evidence!.attention.shape).toEqual([1, 8, T, T]);
+  expect(sameBytes(replay.evidence!.attention.data, attention.data.slice(8 * T * T))).toBe(true);
+  const decoded = watched.decode(11, { capture: 'attention', layers: [0], rows: 'last' });
+  expect(decoded.evidence!.attention.shape).toEqual([1, 8, 1, T + 1]);
+  expect(watched.lastEvidence).toBe(decoded.evidence);
+  for (const handle of [plain, watched, model]) handle.dispose();
+});
