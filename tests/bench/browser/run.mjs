@@ -44,6 +44,7 @@ for (const [runtime, reason] of Object.entries(options.unavailable)) {
   console.log(`${runtime} is left out: ${reason}`);
 }
 const available = options.runtimes.filter((runtime) => !options.unavailable[runtime]);
+if (available.length === 0) fail('nothing can be measured');
 for (const weights of new Set(available.flatMap((runtime) => weightsOf[runtime]))) {
   if (!(options.quick && weights === 'f32')) modelFile(weights);
 }
