@@ -15,12 +15,6 @@ export function toHalf(value) {
   return sign | ((rounded + 0xfff + ((rounded >>> 13) & 1)) >>> 13);
 }
 
-export function fromHalf(half) {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >>> 10) & 31;
-  return exponent === 0 ? 0 : sign * (1 + (half & 1023) / 1024) * 2 ** (exponent - 15);
-}
-
 /** Blocks of a half scale and 32 int8. */
 export function quantiseQ8_0(values) {
   const bytes = Buffer.alloc((values.length / blockValues) * 34);
