@@ -1,5 +1,6 @@
 /** Lets the worker see its messages: an abort, or another session's call. */
 let channel: MessageChannel | undefined;
+const waiting: (() => void)[] = [];
 
 /** Resolves after the messages that have arrived so far. */
 export function breathe(): Promise<void> {
@@ -9,10 +10,17 @@ export function breathe(): Promise<void> {
     return new Promise((resolve) => void setImmediate(resolve));
   }
   // A timer would wait for 4 ms in browsers.
-  channel ??= new MessageChannel();
-  const { port1, port2 } = channel;
+  channel ??= openChannel();
+  const { port2 } = channel;
   return new Promise((resolve) => {
-    port1.onmessage = () => resolve();
+    waiting.push(resolve);
     port2.postMessage(null);
   });
+}
+
+function openChannel(): MessageChannel {
+  const opened = new MessageChannel();
+  // One message for each that waits, in their order.
+  opened.port1.onmessage = () => waiting.shift()?.();
+  return opened;
 }
