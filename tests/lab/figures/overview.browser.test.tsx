@@ -114,13 +114,13 @@ test('bars below are outgoing and bars above incoming weights, in proportion', a
   const heights = (of: 'in' | 'out') =>
     [...container.querySelectorAll<HTMLElement>('.kv-chip')].map(({ style }) => {
       const height = style.getPropertyValue(`--${of}`);
-      return height === '' ? null : parseFloat(height) / 14;
+      return height === '' ? null : Number(height);
     });
   const out = weightRow(0, 1, 2);
   const into = [2, 3, 4].map((query) => weightRow(0, 1, query)[2]!);
   const close = (actual: (number | null)[], expected: (number | null)[]) => {
     expect(actual.map((value) => value === null)).toEqual(expected.map((value) => value === null));
-    expected.forEach((value, i) => value !== null && expect(Math.abs(actual[i]! - value)).toBeLessThanOrEqual(0.5 / 28 + 1e-6));
+    expected.forEach((value, i) => value !== null && expect(Math.abs(actual[i]! - value)).toBeLessThanOrEqual(0.5 / 22 + 1e-6));
   };
   close(heights('out'), [...out.map((weight) => weight / Math.max(...out)), null, null]);
   close(heights('in'), [null, null, ...into.map((weight) => weight / Math.max(...into))]);

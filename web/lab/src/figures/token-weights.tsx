@@ -25,10 +25,8 @@ export interface TokenWeightsProps {
   readonly onAnnounce?: Announce;
 }
 
-/** Height of a bar of the largest weight, in CSS pixels. */
-const BAR = 14;
 /** Heights that are told apart; most weights are near 0, and so most chips stay as they are from row to row. */
-const STEPS = 2 * BAR;
+const STEPS = 22;
 
 interface ChipProps {
   readonly position: number;
@@ -46,7 +44,7 @@ function bars(below: number, above: number): Record<string, string> {
   const style: Record<string, string> = {};
   for (const [name, place] of [['out', below], ['in', above]] as const) {
     if (place === 0) continue;
-    style[`--${name}`] = `${place * BAR}px`;
+    style[`--${name}`] = String(place);
     style[`--${name}-tint`] = `${Math.round(45 + 55 * place)}%`;
   }
   return style;

@@ -1,6 +1,6 @@
 // Axes of the chart of avoided work, and where its points lie; nothing here draws.
 import { scaleLinear, scaleLog } from 'd3-scale';
-import { extent, max } from 'd3-array';
+import { extent, max, range, ticks } from 'd3-array';
 import { compactNumber } from './format.js';
 import type { WorkMetric, WorkPoint } from './work-series.js';
 
@@ -33,14 +33,20 @@ const margin = { left: 56, right: 16, top: 16, bottom: 40 };
 const X_PITCH = 64;
 const Y_PITCH = 44;
 
-/** Ticks of a logarithmic axis: powers of ten, with 2 and 5 between them where there is room. */
-function logTicks(ticks: readonly number[], count: number): number[] {
-  const leading = (value: number) => Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-  for (const digits of [[1, 2, 5], [1]]) {
-    const some = ticks.filter((tick) => digits.includes(leading(tick)));
-    if (some.length <= count) return some;
-  }
-  const powers = ticks.filter((tick) => leading(tick) === 1);
+/**
+ * Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, the powers alone where there are too many, and evenly
+ * spaced numbers where there are hardly any.
+ */
+function logTicks([low, high]: readonly [number, number], count: number): number[] {
+  const exponents = range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1);
+  const inside = (digits: readonly number[]) =>
+    exponents
+      .flatMap((exponent) => digits.map((digit) => digit * 10 ** exponent))
+      .filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
+  const round = inside([1, 2, 5]);
+  if (round.length < 3) return ticks(low, high, Math.min(count, 5));
+  if (round.length <= count) return round;
+  const powers = inside([1]);
   const every = Math.ceil(powers.length / count);
   return powers.filter((_, i) => i % every === 0);
 }
@@ -69,7 +75,7 @@ export function plotWork(
   const xCount = Math.max(2, Math.floor((inner.right - inner.left) / X_PITCH));
   const yCount = Math.max(2, Math.floor((inner.bottom - inner.top) / Y_PITCH));
   const ticksOf = (scale: typeof x, count: number) =>
-    logLog ? logTicks(scale.ticks(), count) : scale.ticks(count);
+    logLog ? logTicks(scale.domain() as [number, number], count) : scale.ticks(count);
   // A narrow range of lengths has no round number in a logarithmic axis: its ends then say what it is.
   const xValues = ticksOf(x, xCount).filter(Number.isInteger);
   const shown = xValues.length >= 2 ? xValues : [...new Set([firstLength, lastLength])];
