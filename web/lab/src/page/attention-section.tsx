@@ -23,6 +23,7 @@ import { colourMap, isDark } from '../settings.js';
 import { recomputeLayer } from '../state/forward.js';
 import { announce, attention, busy, isLive, pinnedPosition, position, rows } from '../state/store.js';
 import { ProblemAt, Segments } from '../ui/controls.jsx';
+import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
 const head = signal<HeadRef>({ layer: 0, head: 0 });
@@ -30,8 +31,13 @@ const look = signal<Omit<MapStyle, 'palette'>>({ scale: 'sqrt', hideSink: false 
 const pinned = signal<Cell | null>(null);
 const ofRow = signal(false);
 
+const view = sight();
+const shownRows = view.follow(rows);
+const shownPosition = view.follow(position);
+const revision = view.follow(computed(() => attention.value?.revision.value));
+
 const mapStyle = computed<MapStyle>(() => ({ ...look.value, palette: colourMap.value }));
-const tokens = computed(() => rows.value.map((row) => visibleToken(row.text)));
+const tokens = computed(() => shownRows.value.map((row) => visibleToken(row.text)));
 const theme = computed(() => (isDark.value ? 'dark' : 'light'));
 
 /** Pinning a cell of the map is choosing its query for the whole page. */
@@ -79,7 +85,7 @@ function Large({
 function Scores({ store, shown }: { readonly store: AttentionStore; readonly shown: HeadRef }) {
   const t = text.value.attention;
   const messages = text.value.figures;
-  const at = position.value;
+  const at = shownPosition.value;
   const { layer } = shown;
   const row = ofRow.value ? at : undefined;
   const scores = store.scores(layer, row);
@@ -105,7 +111,7 @@ function Scores({ store, shown }: { readonly store: AttentionStore; readonly sho
           scores={scores}
           of={
             row === undefined
-              ? { rows: rows.value.length }
+              ? { rows: shownRows.value.length }
               : { place: { position: at, token: tokens.value[at] ?? '' } }
           }
           selected={shown}
@@ -122,12 +128,13 @@ function Scores({ store, shown }: { readonly store: AttentionStore; readonly sho
 function Figures({ store }: { readonly store: AttentionStore }) {
   const t = text.value.attention;
   const messages = text.value.figures;
-  void store.revision.value;
+  // The store tells by its revision that it has changed.
+  void revision.value;
   // Another model has other heads.
   const { layer } = head.value;
   const known = layer < store.nLayers && (head.value.head === 'mean' || head.value.head < store.nHeads);
   const shown: HeadRef = known ? head.value : { layer: 0, head: 0 };
-  const at = position.value;
+  const at = shownPosition.value;
   const usage = store.usage();
   return (
     <>
@@ -199,11 +206,11 @@ export function AttentionSection() {
     if (pinned.value && pinned.value.query !== pinnedPosition.value) pinned.value = null;
   });
   return (
-    <section class="block" aria-labelledby="attention-heading" id="attention">
+    <section class="block" aria-labelledby="attention-heading" id="attention" ref={view.ref}>
       <h2 id="attention-heading">{t.heading}</h2>
       <p class="about">{t.about}</p>
       <ProblemAt site="attention" />
-      {store && rows.value.length > 0 ? <Figures store={store} /> : <p class="muted">{t.empty}</p>}
+      {store && shownRows.value.length > 0 ? <Figures store={store} /> : <p class="muted">{t.empty}</p>}
     </section>
   );
 }

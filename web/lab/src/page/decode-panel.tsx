@@ -235,7 +235,7 @@ export function DecodePanel() {
         <ResetButton />
       </div>
       {ending.value && !playing.value && <p class="small note">{t.endings[ending.value]}</p>}
-      {busy.value?.kind === 'decode' && <progress class="appears-late" aria-label={t.heading} />}
+      {busy.value?.kind === 'decode' && <progress aria-label={t.heading} />}
       <ProblemAt site="run" />
       <Candidates />
       <label class="field">

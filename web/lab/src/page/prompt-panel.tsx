@@ -28,7 +28,7 @@ function Progress() {
   const t = text.value.prompt;
   if (now?.kind !== 'prefill' || now.total === 0) return null;
   return (
-    <div class="progress appears-late">
+    <div class="progress">
       <label>
         {t.working(now.done, now.total)}
         <progress value={now.done} max={now.total} />

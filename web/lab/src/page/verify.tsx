@@ -85,7 +85,7 @@ export function Verify() {
           {t.button}
         </Button>
       </p>
-      {working && <p class="muted small appears-late">{t.working(rows.value.length)}</p>}
+      {working && <p class="muted small">{t.working(rows.value.length)}</p>}
       <ProblemAt site="verify" />
       {call && <Outcome call={call} />}
     </section>

@@ -13,8 +13,9 @@ import {
 } from '../figures/index.js';
 import { whole } from '../format.js';
 import { text } from '../i18n/index.js';
-import { announce, calls, rows, trace } from '../state/store.js';
+import { announce, calls, trace } from '../state/store.js';
 import { Fold } from '../ui/fold.jsx';
+import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
 const metric = signal<WorkMetric>('scores');
@@ -34,6 +35,9 @@ export const workPoints = computed(() => {
   );
 });
 
+const view = sight();
+const shownPoints = view.follow(workPoints);
+
 function Sum({ children }: { readonly children: string }) {
   return <p class="formula">{children}</p>;
 }
@@ -41,7 +45,7 @@ function Sum({ children }: { readonly children: string }) {
 function Derivation() {
   const t = text.value.work;
   const config = trace.value?.model.config;
-  const length = rows.value.length;
+  const length = shownPoints.value.at(-1)?.length ?? 0;
   if (!config) return null;
   const heads = config.nLayers * config.nHeads;
   const sum = (length * (length + 1)) / 2;
@@ -76,9 +80,9 @@ function Derivation() {
 export function WorkSection() {
   const t = text.value.work;
   const messages = text.value.figures;
-  const points = workPoints.value;
+  const points = shownPoints.value;
   return (
-    <section class="block" aria-labelledby="work-heading" id="work">
+    <section class="block" aria-labelledby="work-heading" id="work" ref={view.ref}>
       <h2 id="work-heading">{t.heading}</h2>
       <p class="about">{t.about}</p>
       {points.length > 0 ? (

@@ -33,13 +33,12 @@ export type Problem =
 
 export type BusyKind = 'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'break';
 
+/** Work that a person is waiting for. */
 export interface Busy {
   readonly kind: BusyKind;
   readonly done: number;
   /** 0 while it is not known. */
   readonly total: number;
-  /** Present where the work can be stopped. */
-  readonly abort: AbortController | undefined;
 }
 
 export const engine = signal<Engine | undefined>(undefined);
@@ -47,6 +46,7 @@ export const live = signal<Live | undefined>(undefined);
 export const loading = signal<
   { readonly name: string; readonly progress: LoadProgress | undefined } | undefined
 >(undefined);
+/** Set once the work that is running has taken a while: what is over at once is not waited for. */
 export const busy = signal<Busy | undefined>(undefined);
 export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
 /** What the live region says. */

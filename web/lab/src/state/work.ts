@@ -27,14 +27,24 @@ export function run(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
 
 type Work = (progressing: Progressing) => Promise<void>;
 
+/** Milliseconds after which a person begins to wait. */
+const patience = 250;
+
+let running: AbortController | undefined;
+
 async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
   const abort = new AbortController();
-  busy.value = { kind, done: 0, total: 0, abort };
+  running = abort;
+  let progress = { done: 0, total: 0 };
+  const timer = setTimeout(() => (busy.value = { kind, ...progress }), patience);
   clearProblem(site);
   try {
     await work({
       signal: abort.signal,
-      onProgress: ({ done, total }) => (busy.value = { kind, done, total, abort }),
+      onProgress: ({ done, total }) => {
+        progress = { done, total };
+        if (busy.value) busy.value = { kind, ...progress };
+      },
     });
     return true;
   } catch (error) {
@@ -42,10 +52,13 @@ async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> 
     if (!stopped) report(site, asProblem(error));
     return false;
   } finally {
+    clearTimeout(timer);
     busy.value = undefined;
+    running = undefined;
   }
 }
 
+/** Stops what is running, where it can be stopped. */
 export function stop(): void {
-  busy.value?.abort?.abort();
+  running?.abort();
 }
