@@ -51,7 +51,7 @@ inline i32x4 add_pairs(i32x4 low, i32x4 high) noexcept {
          __builtin_shufflevector(low, high, 1, 3, 5, 7);
 }
 
-// Any SIMD machine: products of 16-bit values.
+// SIMD128: products of 16-bit values.
 struct PairDot {
   struct Sum {
     i32x4 low;  // pairs of rows 0 and 1
@@ -92,12 +92,16 @@ inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
   return std::bit_cast<i32x4>(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(
       std::bit_cast<v128_t>(bytes), std::bit_cast<v128_t>(seven_bits), std::bit_cast<v128_t>(sum)));
 #else
-  return sum + add_pairs(pair_dot(widen_low(bytes), widen_low(seven_bits)),
-                         pair_dot(widen_high(bytes), widen_high(seven_bits)));
+  // Even and odd bytes as words. Two products of at most 128 * 127 fit a word, and a row's two
+  // words are the halves of its lane.
+  const i16x8 a = std::bit_cast<i16x8>(bytes);
+  const i16x8 b = std::bit_cast<i16x8>(seven_bits);
+  const i32x4 pairs = std::bit_cast<i32x4>(((a << 8) >> 8) * ((b << 8) >> 8) + (a >> 8) * (b >> 8));
+  return sum + (((pairs << 16) >> 16) + (pairs >> 16));
 #endif
 }
 
-// Machines with a dot of four bytes.
+// Relaxed SIMD, and native code.
 struct QuadDot {
   using Sum = i32x4;
   // Bytes 4v .. 4v + 3 of 32, four times.

@@ -10,10 +10,10 @@
 namespace kvlens::ops {
 namespace {
 
-#if defined(__wasm_relaxed_simd__)
-constexpr auto linear_int8_packed = linear_int8_quad;
-#else
+#if defined(__wasm__) && !defined(__wasm_relaxed_simd__)
 constexpr auto linear_int8_packed = linear_int8_pair;
+#else
+constexpr auto linear_int8_packed = linear_int8_quad;
 #endif
 
 // Whole packed groups by the kernels, the rows around them by the reference.

@@ -35,7 +35,7 @@ void linear_int8_reference(const MatrixView& matrix, std::size_t row_begin, std:
                            const Int8Product& product) noexcept;
 
 // Whole packed groups of four rows (row_begin and row_end are multiples of 4), the same bits.
-// With 16-bit products, for any SIMD machine; with four-byte dots, for relaxed SIMD.
+// With 16-bit products, for SIMD128; with four-byte dots, for relaxed SIMD and native code.
 void linear_int8_pair(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
                       const Int8Product& product) noexcept;
 void linear_int8_quad(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
