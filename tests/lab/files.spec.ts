@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 import type { Download, Page } from '@playwright/test';
 import { expect, storiesF32Path, test } from './lab.js';
 
+// Answers made up by a test do not come through a service worker.
+test.use({ serviceWorkers: 'block' });
+
 async function downloaded(page: Page, press: () => Promise<void>): Promise<{ name: string; bytes: Buffer }> {
   const pending = page.waitForEvent('download');
   await press();

@@ -37,6 +37,21 @@ function isolated(response: Response): Response {
   return new Response(response.body, { status, statusText, headers });
 }
 
+/** The part of a stored file that a Range header asks for: checkpoints are read by ranges. */
+async function partOf(stored: Response, range: string): Promise<Response> {
+  const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range) ?? [];
+  const whole = await stored.blob();
+  const begin = Number(first);
+  const end = last === '' ? whole.size : Math.min(Number(last) + 1, whole.size);
+  if (first === '' || begin >= end) {
+    return new Response(null, { status: 416, headers: { 'Content-Range': `bytes */${whole.size}` } });
+  }
+  const headers = new Headers(stored.headers);
+  headers.set('Content-Range', `bytes ${begin}-${end - 1}/${whole.size}`);
+  headers.set('Content-Length', String(end - begin));
+  return new Response(whole.slice(begin, end), { status: 206, headers });
+}
+
 async function answer(request: Request): Promise<Response> {
   const cache = await caches.open(version);
   // The state of the page is in its query; the document is the same for every state.
@@ -44,14 +59,14 @@ async function answer(request: Request): Promise<Response> {
     request.mode === 'navigate'
       ? await cache.match(new URL('index.html', scope.registration.scope).href)
       : await cache.match(request, { ignoreSearch: true });
-  return isolated(stored ?? (await fetch(request)));
+  const range = request.headers.get('range');
+  return isolated(stored ? (range === null ? stored : await partOf(stored, range)) : await fetch(request));
 }
 
 scope.addEventListener('fetch', (event) => {
   const { request } = event;
   const ours = request.url.startsWith(scope.registration.scope);
-  // A part of a file is asked for with Range, which a stored whole answer does not satisfy.
-  if (request.method !== 'GET' || !ours || request.headers.has('range')) return;
+  if (request.method !== 'GET' || !ours) return;
   event.respondWith(answer(request));
 });
 
