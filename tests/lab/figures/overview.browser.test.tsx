@@ -21,6 +21,7 @@ function filledStore(length: number): AttentionStore {
 
 function Overview({ store, onSelect }: { store: AttentionStore; onSelect?: (head: HeadRef) => void }) {
   const [selected, setSelected] = useState<HeadRef>({ layer: 0, head: 0 });
+  void store.revision.value;
   return (
     <Thumbnails
       store={store}

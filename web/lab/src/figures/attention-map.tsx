@@ -19,7 +19,7 @@ export interface AttentionMapProps {
   readonly source: MapSource;
   readonly tokens: readonly string[];
   readonly mapStyle: MapStyle;
-  /** Anything that changes with the colours of the page. */
+  /** As for every figure; the canvas of this one holds colours of the ramp alone and needs no redrawing. */
   readonly theme: string;
   readonly messages: FigureMessages;
   readonly pinned: Cell | null;

@@ -108,7 +108,8 @@ export function Thumbnails(props: ThumbnailsProps) {
   const pixelRatio = usePixelRatio();
   const layout = useMemo(() => layoutThumbnails(nLayers, nHeads, width), [nLayers, nHeads, width]);
   const surface = useMemo(() => new Surface(store), [store]);
-  const revision = store.revision.value;
+  // Not subscribed to: the page renders this figure when it wants it to follow.
+  const revision = store.revision.peek();
   useDrawing(() => {
     if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle, theme);
   }, [surface, layout, pixelRatio, mapStyle, theme, revision]);
