@@ -2,7 +2,10 @@ import { useState } from 'preact/hooks';
 import { expect, test, vi } from 'vitest';
 import { userEvent } from 'vitest/browser';
 import { figureMessages } from '../../../web/lab/src/figures/index.js';
-import { AttentionMap, type AttentionMapProps } from '../../../web/lab/src/figures/attention-map.js';
+import {
+  AttentionMap,
+  type AttentionMapProps,
+} from '../../../web/lab/src/figures/attention-map.js';
 import { MapControls } from '../../../web/lab/src/figures/controls.js';
 import { rampCss } from '../../../web/lab/src/figures/palette.js';
 import type { Cell, MapStyle, Palette } from '../../../web/lab/src/figures/types.js';
@@ -47,9 +50,13 @@ const canvasOf = (container: HTMLElement) => container.querySelector('canvas')!;
 const readout = (container: HTMLElement) => container.querySelector('.kv-readout')!.textContent;
 const colours = (container: HTMLElement, n: number, cell = CELL) =>
   Array.from({ length: n }, (_, query) =>
-    Array.from({ length: n }, (_, key) => pixel(canvasOf(container), (key + 0.5) * cell, (query + 0.5) * cell)),
+    Array.from({ length: n }, (_, key) =>
+      pixel(canvasOf(container), (key + 0.5) * cell, (query + 0.5) * cell),
+    ),
   );
-const at = (query: number, key: number) => ({ position: { x: (key + 0.5) * CELL, y: (query + 0.5) * CELL } });
+const at = (query: number, key: number) => ({
+  position: { x: (key + 0.5) * CELL, y: (query + 0.5) * CELL },
+});
 
 const level = (palette: Palette, place: number) => rampCss(palette, Math.round(255 * place));
 
@@ -70,7 +77,12 @@ test('cells fill the map to its edges', async () => {
   const { container } = await mount(<AttentionMap {...props} />);
   const canvas = canvasOf(container);
   expect([canvas.width, canvas.height]).toEqual([4 * CELL, 4 * CELL]);
-  expect([pixel(canvas, 0, 90), pixel(canvas, 29, 119), pixel(canvas, 30, 119), pixel(canvas, 119, 119)]).toEqual([
+  expect([
+    pixel(canvas, 0, 90),
+    pixel(canvas, 29, 119),
+    pixel(canvas, 30, 119),
+    pixel(canvas, 119, 119),
+  ]).toEqual([
     level('cividis', 0),
     level('cividis', 0),
     level('cividis', 0.125),
@@ -79,7 +91,9 @@ test('cells fill the map to its edges', async () => {
 });
 
 test('square root and logarithm change the colours as they say', async () => {
-  const { container, update } = await mount(<AttentionMap {...props} mapStyle={{ ...plain, scale: 'sqrt' }} />);
+  const { container, update } = await mount(
+    <AttentionMap {...props} mapStyle={{ ...plain, scale: 'sqrt' }} />,
+  );
   expect(colours(container, 4)[2]![1]).toBe(level('cividis', 0.5));
   await update(<AttentionMap {...props} mapStyle={{ ...plain, scale: 'log' }} />);
   expect(colours(container, 4)[2]![1]).toBe(level('cividis', 1 + Math.log10(0.25) / 4));
@@ -106,11 +120,15 @@ test('without the sink column 0 is empty, the colours fit the rest, and the lege
 test('an appended row is drawn below the others', async () => {
   const long = Array.from({ length: 30 }, (_, query) => weightRow(0, 0, query));
   // 30 cells fill the width, so that the appended row changes the size of all.
-  const { container, update } = await mount(<AttentionMap {...props} matrix={matrixOf(long.slice(0, 29))} />);
+  const { container, update } = await mount(
+    <AttentionMap {...props} matrix={matrixOf(long.slice(0, 29))} />,
+  );
   await update(<AttentionMap {...props} matrix={matrixOf(long)} />);
   const side = canvasOf(container).width / 30;
   long.forEach((row, query) => {
-    expect(pixel(canvasOf(container), (query + 0.5) * side, (query + 0.5) * side)).toBe(level('cividis', row[query]!));
+    expect(pixel(canvasOf(container), (query + 0.5) * side, (query + 0.5) * side)).toBe(
+      level('cividis', row[query]!),
+    );
   });
   await update(<AttentionMap {...props} matrix={matrixOf(long.slice(0, 3))} />);
   expect(colours(container, 3)[2]).toEqual(long[2]!.map((weight) => level('cividis', weight)));
@@ -126,7 +144,9 @@ test('hovering previews, clicking pins, Escape lets go', async () => {
   const onPreview = vi.fn();
   const onPin = vi.fn();
   const onAnnounce = vi.fn();
-  const { container } = await mount(<Page onPreview={onPreview} onPin={onPin} onAnnounce={onAnnounce} />);
+  const { container } = await mount(
+    <Page onPreview={onPreview} onPin={onPin} onAnnounce={onAnnounce} />,
+  );
   expect(readout(container)).toBe(figureMessages.en.map.hint);
 
   await userEvent.hover(grid(container), at(3, 2));
@@ -163,7 +183,11 @@ test('cells of the future say that they have no weight', async () => {
 test('arrows, Home and End move the selected cell and read it out exactly', async () => {
   const onAnnounce = vi.fn();
   const third = Math.fround(1 / 3);
-  const matrix = { ...matrixOf(rows), row: (query: number) => (query === 2 ? Float32Array.of(0.5, third, 0.25) : matrixOf(rows).row(query)) };
+  const matrix = {
+    ...matrixOf(rows),
+    row: (query: number) =>
+      query === 2 ? Float32Array.of(0.5, third, 0.25) : matrixOf(rows).row(query),
+  };
   const { container } = await mount(<Page matrix={matrix} onAnnounce={onAnnounce} />);
   await userEvent.tab();
   expect(document.activeElement).toBe(grid(container));
@@ -182,7 +206,11 @@ test('arrows, Home and End move the selected cell and read it out exactly', asyn
 
   const cell = document.getElementById(grid(container).getAttribute('aria-activedescendant')!)!;
   expect(cell.getAttribute('role')).toBe('gridcell');
-  expect([cell.parentElement!.ariaRowIndex, cell.ariaColIndex, cell.ariaSelected]).toEqual(['3', '3', 'true']);
+  expect([cell.parentElement!.ariaRowIndex, cell.ariaColIndex, cell.ariaSelected]).toEqual([
+    '3',
+    '3',
+    'true',
+  ]);
   expect(cell.textContent).toBe('2 b → 2 b: 0.25');
 });
 
@@ -196,14 +224,18 @@ test('a map with missing rows says why and offers to recompute it', async () => 
       onRecompute={onRecompute}
     />,
   );
-  expect(container.textContent).toContain('Older rows of this layer gave way to the memory budget.');
+  expect(container.textContent).toContain(
+    'Older rows of this layer gave way to the memory budget.',
+  );
   await userEvent.click(container.querySelector('button')!);
   expect(onRecompute).toHaveBeenCalledOnce();
   expect(colours(container, 4)[1]).toEqual(['none', 'none', 'none', 'none']);
 });
 
 test('rows that a replay brought are told', async () => {
-  const { container } = await mount(<AttentionMap {...props} source={{ state: 'kept', replayedRows: 3 }} />);
+  const { container } = await mount(
+    <AttentionMap {...props} source={{ state: 'kept', replayedRows: 3 }} />,
+  );
   expect(container.textContent).toContain('3 rows of 4 recomputed by replay');
 });
 
@@ -215,8 +247,13 @@ test('without rows there is a sentence instead of a map', async () => {
 
 test('more positions than pixels: a pixel is the largest of its block, and the caption says so', async () => {
   const n = 600;
-  const one = Array.from({ length: n }, (_, query) => Array.from({ length: query + 1 }, (_, key) => (key === query - 1 ? 1 : 0)));
-  const { container } = await mount(<Page matrix={matrixOf(one)} tokens={one.map((_, i) => `t${i}`)} />, { width: 400 });
+  const one = Array.from({ length: n }, (_, query) =>
+    Array.from({ length: query + 1 }, (_, key) => (key === query - 1 ? 1 : 0)),
+  );
+  const { container } = await mount(
+    <Page matrix={matrixOf(one)} tokens={one.map((_, i) => `t${i}`)} />,
+    { width: 400 },
+  );
   expect(container.textContent).toContain('Each pixel is the largest of 2 × 2 weights.');
   const canvas = canvasOf(container);
   const middle = Math.floor(canvas.width / 2);
@@ -227,8 +264,12 @@ test('more positions than pixels: a pixel is the largest of its block, and the c
 
 test('fits a narrow page', async () => {
   const long = Array.from({ length: 40 }, (_, query) => weightRow(0, 0, query));
-  const { container } = await mount(<AttentionMap {...props} matrix={matrixOf(long)} />, { width: 300 });
-  expect(container.querySelector('.kv-map-body')!.getBoundingClientRect().width).toBeLessThanOrEqual(300);
+  const { container } = await mount(<AttentionMap {...props} matrix={matrixOf(long)} />, {
+    width: 300,
+  });
+  expect(
+    container.querySelector('.kv-map-body')!.getBoundingClientRect().width,
+  ).toBeLessThanOrEqual(300);
 });
 
 test.each(['light', 'dark'])('has nothing that axe finds in the %s theme', async (theme) => {
@@ -239,11 +280,19 @@ test.each(['light', 'dark'])('has nothing that axe finds in the %s theme', async
 
 test('controls choose ramp, scale and sink, and say what hiding the sink hides', async () => {
   let style: MapStyle = plain;
-  const controls = () => <MapControls mapStyle={style} onChange={(next) => (style = next)} messages={figureMessages.en} />;
+  const controls = () => (
+    <MapControls
+      mapStyle={style}
+      onChange={(next) => (style = next)}
+      messages={figureMessages.en}
+    />
+  );
   const { container, update } = await mount(controls());
   await expectAccessible(container);
   const choose = async (name: string) => {
-    const label = [...container.querySelectorAll('label')].find(({ textContent }) => textContent?.trim() === name)!;
+    const label = [...container.querySelectorAll('label')].find(
+      ({ textContent }) => textContent?.trim() === name,
+    )!;
     await userEvent.click(label.querySelector('input')!);
     await update(controls());
   };
@@ -252,6 +301,8 @@ test('controls choose ramp, scale and sink, and say what hiding the sink hides',
   await choose('Hide sink');
   expect(style).toEqual({ palette: 'inferno', scale: 'log', hideSink: true });
   const sink = container.querySelector<HTMLInputElement>('[role="switch"]')!;
-  expect(document.getElementById(sink.getAttribute('aria-describedby')!)!.textContent).toContain('position 0');
+  expect(document.getElementById(sink.getAttribute('aria-describedby')!)!.textContent).toContain(
+    'position 0',
+  );
   expect(sink.checked).toBe(true);
 });

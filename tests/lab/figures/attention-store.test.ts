@@ -14,7 +14,10 @@ function filled(length: number, budgetBytes = 1 << 20): AttentionStore {
   const store = new AttentionStore({ nLayers, nHeads, budgetBytes });
   store.append(tokens(0, 4), evidenceOf({ nHeads, layers, firstPosition: 0, nRows: 4 }));
   for (let position = 4; position < length; ++position) {
-    store.append(tokens(position, 1), evidenceOf({ nHeads, layers, firstPosition: position, nRows: 1 }));
+    store.append(
+      tokens(position, 1),
+      evidenceOf({ nHeads, layers, firstPosition: position, nRows: 1 }),
+    );
   }
   return store;
 }
@@ -30,7 +33,9 @@ describe('AttentionStore', () => {
     const store = filled(7);
     for (const layer of layers) {
       for (let head = 0; head < nHeads; ++head) {
-        expect(rowsOf(store, layer, head)).toEqual(Array.from({ length: 7 }, (_, query) => weightRow(layer, head, query)));
+        expect(rowsOf(store, layer, head)).toEqual(
+          Array.from({ length: 7 }, (_, query) => weightRow(layer, head, query)),
+        );
       }
     }
     expect(store.source(1)).toEqual({ state: 'kept', replayedRows: 0 });
@@ -53,14 +58,23 @@ describe('AttentionStore', () => {
   test('gives the column of a position as incoming weights', () => {
     const store = filled(6);
     const incoming = store.incoming({ layer: 2, head: 1 }, 3)!;
-    expect([...incoming]).toEqual([NaN, NaN, NaN, weightRow(2, 1, 3)[3], weightRow(2, 1, 4)[3], weightRow(2, 1, 5)[3]]);
+    expect([...incoming]).toEqual([
+      NaN,
+      NaN,
+      NaN,
+      weightRow(2, 1, 3)[3],
+      weightRow(2, 1, 4)[3],
+      weightRow(2, 1, 5)[3],
+    ]);
     const mean = store.incoming({ layer: 2, head: 'mean' }, 5)!;
     expect(mean[5]).toBe((weightRow(2, 0, 5)[5]! + weightRow(2, 1, 5)[5]!) / 2);
   });
 
   test('refuses evidence of other positions and stays as it was', () => {
     const store = filled(4);
-    expect(() => store.append([1], evidenceOf({ nHeads, layers, firstPosition: 7, nRows: 1 }))).toThrow(RangeError);
+    expect(() =>
+      store.append([1], evidenceOf({ nHeads, layers, firstPosition: 7, nRows: 1 })),
+    ).toThrow(RangeError);
     expect(store.length).toBe(4);
     expect(store.source(0).state).toBe('kept');
   });
@@ -76,7 +90,9 @@ describe('scores', () => {
       ),
     );
     expect(store.scores(0)![1]).toEqual(expected);
-    expect(store.scores(0, 6)![1]).toEqual(rowScores(Float32Array.from(weightRow(0, 1, 6)), inductionKeys(all, 6)));
+    expect(store.scores(0, 6)![1]).toEqual(
+      rowScores(Float32Array.from(weightRow(0, 1, 6)), inductionKeys(all, 6)),
+    );
   });
 });
 
@@ -89,7 +105,10 @@ describe('budget', () => {
     store.focus(0);
     store.focus(2);
     for (let position = 4; position < 8; ++position) {
-      store.append(tokens(position, 1), evidenceOf({ nHeads, layers, firstPosition: position, nRows: 1 }));
+      store.append(
+        tokens(position, 1),
+        evidenceOf({ nHeads, layers, firstPosition: position, nRows: 1 }),
+      );
     }
     expect(layers.map((layer) => store.source(layer).state)).toEqual(['kept', 'dropped', 'kept']);
     expect(store.usage().bytes).toBeLessThanOrEqual(store.budgetBytes);
@@ -103,10 +122,15 @@ describe('budget', () => {
     store.append(tokens(8, 1), evidenceOf({ nHeads, layers, firstPosition: 8, nRows: 1 }));
     whole.append(tokens(8, 1), evidenceOf({ nHeads, layers, firstPosition: 8, nRows: 1 }));
     expect(store.source(1)).toEqual({ state: 'dropped', replayedRows: 0 });
-    expect(rowsOf(store, 1, 0)).toEqual([...Array<undefined>(8).fill(undefined), weightRow(1, 0, 8)]);
+    expect(rowsOf(store, 1, 0)).toEqual([
+      ...Array<undefined>(8).fill(undefined),
+      weightRow(1, 0, 8),
+    ]);
     expect(store.incoming({ layer: 1, head: 0 }, 2)).toBeUndefined();
     expect(store.scores(1)).toEqual(whole.scores(1));
-    expect(store.pooled({ layer: 1, head: 'mean' }).blocks).toEqual(whole.pooled({ layer: 1, head: 'mean' }).blocks);
+    expect(store.pooled({ layer: 1, head: 'mean' }).blocks).toEqual(
+      whole.pooled({ layer: 1, head: 'mean' }).blocks,
+    );
   });
 
   test('a replay makes a layer whole and is told apart', () => {
@@ -114,7 +138,9 @@ describe('budget', () => {
     store.focus(1);
     store.addReplay([1], replayOf(nHeads, [1], 8));
     expect(store.source(1)).toEqual({ state: 'kept', replayedRows: 7 });
-    expect(rowsOf(store, 1, 1)).toEqual(Array.from({ length: 8 }, (_, query) => weightRow(1, 1, query)));
+    expect(rowsOf(store, 1, 1)).toEqual(
+      Array.from({ length: 8 }, (_, query) => weightRow(1, 1, query)),
+    );
     store.append(tokens(8, 1), evidenceOf({ nHeads, layers, firstPosition: 8, nRows: 1 }));
     expect(store.source(1)).toEqual({ state: 'kept', replayedRows: 7 });
   });
@@ -125,7 +151,14 @@ describe('rows that were not captured', () => {
     const store = new AttentionStore({ nLayers, nHeads });
     store.append(tokens(0, 6), evidenceOf({ nHeads, layers: [0, 2], firstPosition: 5, nRows: 1 }));
     expect(layers.map((layer) => store.source(layer).state)).toEqual(['never', 'never', 'never']);
-    expect(rowsOf(store, 0, 1).map((row) => row !== undefined)).toEqual([false, false, false, false, false, true]);
+    expect(rowsOf(store, 0, 1).map((row) => row !== undefined)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+      true,
+    ]);
     expect(store.rowsPooled(0)).toBe(1);
     expect(store.scores(1, 5)).toBeUndefined();
     store.addReplay([0, 1, 2], replayOf(nHeads, layers, 6));
@@ -135,7 +168,9 @@ describe('rows that were not captured', () => {
       { state: 'kept', replayedRows: 5 },
     ]);
     expect(store.scores(1)).toEqual(filled(6).scores(1));
-    expect(store.pooled({ layer: 1, head: 0 }).blocks).toEqual(filled(6).pooled({ layer: 1, head: 0 }).blocks);
+    expect(store.pooled({ layer: 1, head: 0 }).blocks).toEqual(
+      filled(6).pooled({ layer: 1, head: 0 }).blocks,
+    );
   });
 });
 
@@ -146,7 +181,9 @@ describe('truncate', () => {
     const shorter = filled(6);
     expect(rowsOf(store, 2, 1)).toEqual(rowsOf(shorter, 2, 1));
     expect(store.scores(2)).toEqual(shorter.scores(2));
-    expect(store.pooled({ layer: 2, head: 1 }).blocks).toEqual(shorter.pooled({ layer: 2, head: 1 }).blocks);
+    expect(store.pooled({ layer: 2, head: 1 }).blocks).toEqual(
+      shorter.pooled({ layer: 2, head: 1 }).blocks,
+    );
     expect(store.usage().bytes).toBe(shorter.usage().bytes);
   });
   test('of a dropped layer forgets thumbnails whose rows are gone, and says so', () => {
@@ -169,13 +206,23 @@ describe('truncate', () => {
 describe('with the package', () => {
   test('what a call captured, dropped and replayed comes back bit for bit', async () => {
     using core = await loadCore();
-    const config = { nLayers: 2, nHeads: 4, nKvHeads: 2, headDim: 8, dModel: 32, dFf: 48, vocabSize: 40, maxSeqLen: 32 };
+    const config = {
+      nLayers: 2,
+      nHeads: 4,
+      nKvHeads: 2,
+      headDim: 8,
+      dModel: 32,
+      dFf: 48,
+      vocabSize: 40,
+      maxSeqLen: 32,
+    };
     using model = core.randomModel(config, { rng: { state: 5n } });
     using session = core.createSession(model);
     const store = new AttentionStore({ nLayers: 2, nHeads: 4 });
     const prompt = [3, 1, 4, 1, 5, 9, 2, 6];
     store.append(prompt, session.prefill(prompt, { capture: 'attention' }).evidence);
-    for (const token of [5, 3, 5]) store.append([token], session.decode(token, { capture: 'attention' }).evidence);
+    for (const token of [5, 3, 5])
+      store.append([token], session.decode(token, { capture: 'attention' }).evidence);
 
     const tight = new AttentionStore({ nLayers: 2, nHeads: 4, budgetBytes: 1 });
     tight.append(session.tokens());
@@ -183,7 +230,9 @@ describe('with the package', () => {
     tight.addReplay([1], session.replay({ capture: 'attention', layers: [1] }).evidence!.attention);
     for (const head of [0, 3, 'mean'] as const) {
       for (let query = 0; query < 11; ++query) {
-        expect(tight.matrix({ layer: 1, head }).row(query)).toEqual(store.matrix({ layer: 1, head }).row(query));
+        expect(tight.matrix({ layer: 1, head }).row(query)).toEqual(
+          store.matrix({ layer: 1, head }).row(query),
+        );
       }
     }
     expect(tight.scores(1)).toEqual(store.scores(1));
@@ -191,7 +240,16 @@ describe('with the package', () => {
 
   test('evidenceBytes is the size of the evidence', async () => {
     using core = await loadCore();
-    const config = { nLayers: 2, nHeads: 4, nKvHeads: 2, headDim: 8, dModel: 32, dFf: 48, vocabSize: 40, maxSeqLen: 32 };
+    const config = {
+      nLayers: 2,
+      nHeads: 4,
+      nKvHeads: 2,
+      headDim: 8,
+      dModel: 32,
+      dFf: 48,
+      vocabSize: 40,
+      maxSeqLen: 32,
+    };
     using model = core.randomModel(config, { rng: { state: 5n } });
     using session = core.createSession(model, { compute: 'f64' });
     session.prefill([1, 2, 3]);

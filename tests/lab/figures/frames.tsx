@@ -1,4 +1,5 @@
-// The page that frames.mjs opens: all figures of attention at once, fed row by row, with a clock on each part.
+// The page that frames.mjs opens: all figures of attention at once, fed row by row, with a clock on
+// each part.
 import { signal } from '@preact/signals';
 import { createEngine, type Evidence } from 'kvlens';
 import { render } from 'preact';
@@ -28,7 +29,12 @@ function Page({ store }: { store: AttentionStore }) {
   const common = { mapStyle, theme: 'light', messages };
   return (
     <>
-      <Thumbnails {...common} store={store} selected={head.value} onSelect={(chosen) => (head.value = chosen)} />
+      <Thumbnails
+        {...common}
+        store={store}
+        selected={head.value}
+        onSelect={(chosen) => (head.value = chosen)}
+      />
       <AttentionMap
         {...common}
         matrix={store.matrix(head.value)}
@@ -76,15 +82,20 @@ const nextTask = () => new Promise((resolve) => setTimeout(resolve));
 
 /** One row: appended, rendered and drawn, each timed. */
 async function timed(frames: Frames, change: () => void): Promise<void> {
-  // Callbacks of a frame run in the order they were asked for, so that these two embrace those of the figures.
-  const frameStart = new Promise<number>((resolve) => requestAnimationFrame(() => resolve(performance.now())));
+  // Callbacks of a frame run in the order they were asked for, so that these two embrace those of
+  // the figures.
+  const frameStart = new Promise<number>((resolve) =>
+    requestAnimationFrame(() => resolve(performance.now())),
+  );
   const start = performance.now();
   change();
   const appended = performance.now();
   await Promise.resolve();
   await nextMicrotasks();
   const rendered = performance.now();
-  const frameEnd = new Promise<number>((resolve) => requestAnimationFrame(() => resolve(performance.now())));
+  const frameEnd = new Promise<number>((resolve) =>
+    requestAnimationFrame(() => resolve(performance.now())),
+  );
   frames.append.push(appended - start);
   frames.render.push(rendered - appended);
   frames.draw.push((await frameEnd) - (await frameStart));
@@ -119,7 +130,8 @@ function rowEvidence(nLayers: number, nHeads: number, position: number): Evidenc
   const data = new Float32Array(nLayers * nHeads * columns);
   for (let row = 0; row < nLayers * nHeads; ++row) {
     const tail = 0.4 / columns;
-    for (let key = 0; key < columns; ++key) data[row * columns + key] = tail * ((key * (row + 3)) % 7) * 0.3;
+    for (let key = 0; key < columns; ++key)
+      data[row * columns + key] = tail * ((key * (row + 3)) % 7) * 0.3;
     data[row * columns] = 0.3;
     data[row * columns + Math.max(0, position - 1 - (row % 5))] = 0.3;
   }
@@ -159,7 +171,9 @@ async function large(page: HTMLElement): Promise<Frames> {
 /** stories260K, decoded as fast as the worker and the frames allow. */
 async function stories(page: HTMLElement): Promise<Frames> {
   const engine = await createEngine();
-  const model = await engine.loadModel(new URL('/.build/fixtures/stories260k/stories260K-q8_0.gguf', location.href));
+  const model = await engine.loadModel(
+    new URL('/.build/fixtures/stories260k/stories260K-q8_0.gguf', location.href),
+  );
   const session = await model.createSession();
   const store = new AttentionStore(model.config);
   const prompt = await model.tokenize('Once upon a time');

@@ -45,7 +45,12 @@ describe('rowScores', () => {
     });
   });
   test('of row 0 has an entropy alone', () => {
-    expect(rowScores(Float32Array.of(1), [])).toEqual({ entropy: 0, previous: NaN, first: NaN, induction: NaN });
+    expect(rowScores(Float32Array.of(1), [])).toEqual({
+      entropy: 0,
+      previous: NaN,
+      first: NaN,
+      induction: NaN,
+    });
   });
 });
 
@@ -55,7 +60,12 @@ describe('meanScores', () => {
       { entropy: 1, previous: 0.5, first: 0.5, induction: NaN },
       { entropy: 2, previous: 0.25, first: 0, induction: 0.75 },
     ];
-    expect(meanScores(rows)).toEqual({ entropy: 1.5, previous: 0.375, first: 0.25, induction: 0.75 });
+    expect(meanScores(rows)).toEqual({
+      entropy: 1.5,
+      previous: 0.375,
+      first: 0.25,
+      induction: 0.75,
+    });
   });
   test('of nothing is undefined', () => {
     expect(meanScores([])).toEqual({ entropy: NaN, previous: NaN, first: NaN, induction: NaN });

@@ -1,9 +1,19 @@
 // The parts of the maps that need no canvas: pooling, colours, scales, pixels, places, keys.
 import { describe, expect, test } from 'vitest';
-import { colourMaximum, levelOf, niceMaximum, scaled, unscaled } from '../../../web/lab/src/figures/colour-scale.js';
+import {
+  levelOf,
+  niceMaximum,
+  scaled,
+  unscaled,
+} from '../../../web/lab/src/figures/colour-scale.js';
 import { moveCell } from '../../../web/lab/src/figures/map-keys.js';
 import { MapImage } from '../../../web/lab/src/figures/map-image.js';
-import { axisLabel, cellAt, labelledPositions, layoutMap } from '../../../web/lab/src/figures/map-layout.js';
+import {
+  axisLabel,
+  cellAt,
+  labelledPositions,
+  layoutMap,
+} from '../../../web/lab/src/figures/map-layout.js';
 import { rampColour, rampCss, rampPixels } from '../../../web/lab/src/figures/palette.js';
 import { NO_WEIGHT, PooledMap, SIDE } from '../../../web/lab/src/figures/pooled-map.js';
 import { isMasked, type ScaleKind } from '../../../web/lab/src/figures/types.js';
@@ -20,16 +30,27 @@ describe('ramps', () => {
     expect(rampCss('inferno', 128)).toBe('#bc3754');
   });
   test('change lightness in one direction alone', () => {
-    const linear = (channel: number) => (channel <= 10 ? channel / 3294.6 : ((channel / 255 + 0.055) / 1.055) ** 2.4);
-    const luminance = ([r, g, b]: readonly [number, number, number]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-    for (const [palette, sign] of [['cividis', 1], ['inferno', 1], ['greys', -1]] as const) {
+    const linear = (channel: number) =>
+      channel <= 10 ? channel / 3294.6 : ((channel / 255 + 0.055) / 1.055) ** 2.4;
+    const luminance = ([r, g, b]: readonly [number, number, number]) =>
+      0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    for (const [palette, sign] of [
+      ['cividis', 1],
+      ['inferno', 1],
+      ['greys', -1],
+    ] as const) {
       for (let level = 4; level < 256; level += 4) {
-        expect(sign * (luminance(rampColour(palette, level)) - luminance(rampColour(palette, level - 4)))).toBeGreaterThan(0);
+        expect(
+          sign *
+            (luminance(rampColour(palette, level)) - luminance(rampColour(palette, level - 4))),
+        ).toBeGreaterThan(0);
       }
     }
   });
   test('are opaque pixels in the order of image data', () => {
-    expect([...new Uint8Array(rampPixels('cividis').buffer, 4 * 255, 4)]).toEqual([0xfe, 0xe8, 0x38, 255]);
+    expect([...new Uint8Array(rampPixels('cividis').buffer, 4 * 255, 4)]).toEqual([
+      0xfe, 0xe8, 0x38, 255,
+    ]);
   });
 });
 
@@ -52,24 +73,21 @@ describe('scales', () => {
     expect(scaled('log', 0.01, 1)).toBeCloseTo(0.5, 12);
   });
   test('turn back', () => {
-    for (const kind of ['linear', 'sqrt', 'log'] as const) expect(unscaled(kind, scaled(kind, 0.03, 0.5), 0.5)).toBeCloseTo(0.03, 12);
+    for (const kind of ['linear', 'sqrt', 'log'] as const)
+      expect(unscaled(kind, scaled(kind, 0.03, 0.5), 0.5)).toBeCloseTo(0.03, 12);
   });
   test('niceMaximum rounds up', () => {
     expect([0, 0.001, 0.0011, 0.19, 0.2, 0.21, 0.51, 1, 1.0000001].map(niceMaximum)).toEqual([
       0.001, 0.001, 0.002, 0.2, 0.2, 0.5, 1, 1, 1,
     ]);
   });
-  test('the range is 0..1 unless the sink is hidden', () => {
-    const matrix = matrixOf([[1], [0.9, 0.1], [0.8, 0.05, 0.15]]);
-    expect(colourMaximum(matrix, { hideSink: false })).toBe(1);
-    expect(colourMaximum(matrix, { hideSink: true })).toBe(0.2);
-  });
 });
 
 describe('PooledMap', () => {
   test('keeps weights as they are while they fit', () => {
     const pooled = new PooledMap();
-    for (let query = 0; query < 3; ++query) pooled.add(query, Float32Array.from(weightRow(0, 0, query)), 0);
+    for (let query = 0; query < 3; ++query)
+      pooled.add(query, Float32Array.from(weightRow(0, 0, query)), 0);
     expect(pooled.block).toBe(1);
     expect(pooled.at(2, 1, true)).toBe(weightRow(0, 0, 2)[1]);
     expect(pooled.at(2, 0, true)).toBe(weightRow(0, 0, 2)[0]);
@@ -85,10 +103,16 @@ describe('PooledMap', () => {
     for (let query = length - 1; query >= 0; --query) backwards.add(query, row(query), 0);
     expect(forwards.block).toBe(4);
     expect(forwards.blocks).toEqual(backwards.blocks);
-    for (const [y, x] of [[0, 0], [10, 3], [37, 37], [20, 20]] as const) {
+    for (const [y, x] of [
+      [0, 0],
+      [10, 3],
+      [37, 37],
+      [20, 20],
+    ] as const) {
       let largest = NO_WEIGHT;
       for (let query = 4 * y; query < Math.min(length, 4 * y + 4); ++query) {
-        for (let key = 4 * x; key <= Math.min(query, 4 * x + 3); ++key) largest = Math.max(largest, row(query)[key]!);
+        for (let key = 4 * x; key <= Math.min(query, 4 * x + 3); ++key)
+          largest = Math.max(largest, row(query)[key]!);
       }
       expect(forwards.at(y, x, true)).toBe(largest);
     }
@@ -96,7 +120,13 @@ describe('PooledMap', () => {
   test('leaves out what lies outside the window', () => {
     const pooled = new PooledMap();
     pooled.add(4, Float32Array.of(0, 0, 0.25, 0.25, 0.5), 2);
-    expect(Array.from({ length: 5 }, (_, x) => pooled.at(4, x, true))).toEqual([NO_WEIGHT, NO_WEIGHT, 0.25, 0.25, 0.5]);
+    expect(Array.from({ length: 5 }, (_, x) => pooled.at(4, x, true))).toEqual([
+      NO_WEIGHT,
+      NO_WEIGHT,
+      0.25,
+      0.25,
+      0.5,
+    ]);
     expect(pooled.blocks.length).toBe(SIDE * SIDE);
   });
 });
@@ -112,7 +142,9 @@ describe('isMasked', () => {
 describe('MapImage', () => {
   const rows = [[1], [0.75, 0.25], [0.5, 0.25, 0.25], [0, 0.125, 0.375, 0.5]];
   const pixelsOf = (image: MapImage) =>
-    Array.from({ length: image.size }, (_, y) => [...image.pixels.subarray(y * image.capacity, y * image.capacity + image.size)]);
+    Array.from({ length: image.size }, (_, y) => [
+      ...image.pixels.subarray(y * image.capacity, y * image.capacity + image.size),
+    ]);
   const ramp = rampPixels('cividis');
   const level = (weight: number) => ramp[Math.round(255 * weight)]!;
 
@@ -179,7 +211,8 @@ describe('MapImage', () => {
   test('grows past its first buffer', () => {
     const image = new MapImage();
     const long = Array.from({ length: 70 }, (_, query) => weightRow(0, 0, query));
-    for (let length = 1; length <= 70; ++length) image.update(matrixOf(long.slice(0, length)), plain, 1);
+    for (let length = 1; length <= 70; ++length)
+      image.update(matrixOf(long.slice(0, length)), plain, 1);
     const whole = new MapImage();
     whole.update(matrixOf(long), plain, 1);
     expect(pixelsOf(image)).toEqual(pixelsOf(whole));
@@ -188,7 +221,14 @@ describe('MapImage', () => {
 
 describe('layoutMap', () => {
   test('cells of few positions are whole device pixels, and not larger than a label needs', () => {
-    expect(layoutMap(4, 500, 1)).toEqual({ length: 4, block: 1, cells: 4, cell: 30, side: 120, deviceSide: 120 });
+    expect(layoutMap(4, 500, 1)).toEqual({
+      length: 4,
+      block: 1,
+      cells: 4,
+      cell: 30,
+      side: 120,
+      deviceSide: 120,
+    });
     expect(layoutMap(32, 500, 1).cell).toBe(15);
     expect(layoutMap(32, 500, 2).cell).toBe(15.5);
   });

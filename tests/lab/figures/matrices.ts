@@ -5,14 +5,20 @@ import type { AttentionMatrix, MapStyle, Weights } from '../../../web/lab/src/fi
 export const plain: MapStyle = { palette: 'cividis', scale: 'linear', hideSink: false };
 
 /** A matrix of given rows, each as long as its position and one. */
-export function matrixOf(rows: readonly (readonly number[] | undefined)[], slidingWindow = 0): AttentionMatrix {
+export function matrixOf(
+  rows: readonly (readonly number[] | undefined)[],
+  slidingWindow = 0,
+): AttentionMatrix {
   const kept: (Weights | undefined)[] = rows.map((row) => row && Float64Array.from(row));
   return { id: '0/0', epoch: 0, length: rows.length, slidingWindow, row: (query) => kept[query] };
 }
 
 /** A deterministic weight for each place; rows of a head add up to 1. */
 export function weightRow(layer: number, head: number, query: number): number[] {
-  const raw = Array.from({ length: query + 1 }, (_, key) => 1 + ((layer * 7 + head * 5 + query * 3 + key * 11) % 13));
+  const raw = Array.from(
+    { length: query + 1 },
+    (_, key) => 1 + ((layer * 7 + head * 5 + query * 3 + key * 11) % 13),
+  );
   const sum = raw.reduce((a, b) => a + b);
   return raw.map((value) => Math.fround(value / sum));
 }
@@ -31,7 +37,10 @@ export function evidenceOf({ nHeads, layers, firstPosition, nRows }: EvidenceSha
   layers.forEach((layer, slot) => {
     for (let head = 0; head < nHeads; ++head) {
       for (let row = 0; row < nRows; ++row) {
-        data.set(weightRow(layer, head, firstPosition + row), ((slot * nHeads + head) * nRows + row) * columns);
+        data.set(
+          weightRow(layer, head, firstPosition + row),
+          ((slot * nHeads + head) * nRows + row) * columns,
+        );
       }
     }
   });

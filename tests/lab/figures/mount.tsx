@@ -13,7 +13,10 @@ export interface Mounted {
   readonly update: (child: ComponentChild) => Promise<void>;
 }
 
-/** Until what was rendered is drawn: effects, the animation frame they ask for, and what that renders. */
+/**
+ * Until what was rendered is drawn: effects, the animation frame they ask for, and what that
+ * renders.
+ */
 export async function drawn(): Promise<void> {
   for (let frame = 0; frame < 4; ++frame) await new Promise(requestAnimationFrame);
 }
@@ -46,11 +49,20 @@ export async function expectAccessible(container: HTMLElement): Promise<void> {
     // The page around the figures has the main heading.
     rules: { 'page-has-heading-one': { enabled: false } },
   });
-  expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)).toEqual([]);
+  expect(
+    violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`),
+  ).toEqual([]);
 }
 
 /** `#rrggbb` of a pixel of a canvas, or `none` where it is transparent. */
 export function pixel(canvas: HTMLCanvasElement, x: number, y: number): string {
-  const [r, g, b, a] = canvas.getContext('2d')!.getImageData(x, y, 1, 1).data as unknown as [number, number, number, number];
-  return a === 0 ? 'none' : `#${[r, g, b].map((channel) => channel.toString(16).padStart(2, '0')).join('')}`;
+  const [r, g, b, a] = canvas.getContext('2d')!.getImageData(x, y, 1, 1).data as unknown as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  return a === 0
+    ? 'none'
+    : `#${[r, g, b].map((channel) => channel.toString(16).padStart(2, '0')).join('')}`;
 }

@@ -2,7 +2,13 @@
 import { useState } from 'preact/hooks';
 import { expect, test, vi } from 'vitest';
 import { userEvent } from 'vitest/browser';
-import { AttentionStore, figureMessages, HeadTable, Thumbnails, TokenWeights } from '../../../web/lab/src/figures/index.js';
+import {
+  AttentionStore,
+  figureMessages,
+  HeadTable,
+  Thumbnails,
+  TokenWeights,
+} from '../../../web/lab/src/figures/index.js';
 import { levelOf } from '../../../web/lab/src/figures/colour-scale.js';
 import { rampCss } from '../../../web/lab/src/figures/palette.js';
 import { layoutThumbnails } from '../../../web/lab/src/figures/thumbnail-layout.js';
@@ -19,7 +25,13 @@ function filledStore(length: number): AttentionStore {
   return store;
 }
 
-function Overview({ store, onSelect }: { store: AttentionStore; onSelect?: (head: HeadRef) => void }) {
+function Overview({
+  store,
+  onSelect,
+}: {
+  store: AttentionStore;
+  onSelect?: (head: HeadRef) => void;
+}) {
   const [selected, setSelected] = useState<HeadRef>({ layer: 0, head: 0 });
   void store.revision.value;
   return (
@@ -44,7 +56,11 @@ test('a thumbnail has the colours of its weights, and grows with the history', a
   const canvas = container.querySelector('canvas')!;
   const colour = (layer: number, column: number, query: number, key: number, n: number) => {
     const cell = layout.tile / n;
-    return pixel(canvas, layout.x(column) + (key + 0.5) * cell, layout.y(layer) + (query + 0.5) * cell);
+    return pixel(
+      canvas,
+      layout.x(column) + (key + 0.5) * cell,
+      layout.y(layer) + (query + 0.5) * cell,
+    );
   };
   const expected = (weight: number) => rampCss('cividis', levelOf('linear', weight, 1));
   expect(colour(1, 2, 3, 1, 4)).toBe(expected(weightRow(1, 2, 3)[1]!));
@@ -93,7 +109,13 @@ test('thumbnails of layers that lack rows say so', async () => {
   expect(container.textContent).toContain('Layer 1 shows 0 of 3 rows.');
 });
 
-function Weights({ store, onAnnounce }: { store: AttentionStore; onAnnounce?: (text: string) => void }) {
+function Weights({
+  store,
+  onAnnounce,
+}: {
+  store: AttentionStore;
+  onAnnounce?: (text: string) => void;
+}) {
   const [selected, setSelected] = useState(2);
   const head = { layer: 0, head: 1 };
   return (
@@ -121,7 +143,10 @@ test('bars below are outgoing and bars above incoming weights, in proportion', a
   const into = [2, 3, 4].map((query) => weightRow(0, 1, query)[2]!);
   const close = (actual: (number | null)[], expected: (number | null)[]) => {
     expect(actual.map((value) => value === null)).toEqual(expected.map((value) => value === null));
-    expected.forEach((value, i) => value !== null && expect(Math.abs(actual[i]! - value)).toBeLessThanOrEqual(0.5 / 22 + 1e-6));
+    expected.forEach(
+      (value, i) =>
+        value !== null && expect(Math.abs(actual[i]! - value)).toBeLessThanOrEqual(0.5 / 22 + 1e-6),
+    );
   };
   close(heights('out'), [...out.map((weight) => weight / Math.max(...out)), null, null]);
   close(heights('in'), [null, null, ...into.map((weight) => weight / Math.max(...into))]);
@@ -130,7 +155,8 @@ test('bars below are outgoing and bars above incoming weights, in proportion', a
 test('the numbers are read on hover and on focus', async () => {
   const onAnnounce = vi.fn();
   const { container } = await mount(<Weights store={filledStore(5)} onAnnounce={onAnnounce} />);
-  const chip = (position: number) => container.querySelector<HTMLElement>(`[data-position="${position}"]`)!;
+  const chip = (position: number) =>
+    container.querySelector<HTMLElement>(`[data-position="${position}"]`)!;
   const readout = () => container.querySelector('.kv-readout')!.textContent!;
   await userEvent.hover(chip(1));
   const weight = weightRow(0, 1, 2)[1]!;
@@ -149,7 +175,9 @@ test('the numbers are read on hover and on focus', async () => {
   await userEvent.keyboard('{Enter}');
   await drawn();
   expect(chip(2).ariaSelected).toBe('true');
-  expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, looked at with [\d.]+, looks back with [\d.]+$/);
+  expect(chip(2).getAttribute('aria-label')).toMatch(
+    /^2 b, looked at with [\d.]+, looks back with [\d.]+$/,
+  );
   await userEvent.keyboard('{End}');
   expect(chip(4).getAttribute('aria-label')).toMatch(/^4 ·d, looks back with [\d.]+$/);
   await expectAccessible(container);
@@ -181,12 +209,18 @@ test('the table has the scores of each head and their mean, and sorts by any col
     />,
   );
   const heads = () => [...container.querySelectorAll('tbody th')].map((cell) => cell.textContent);
-  const cells = (row: string) => [...container.querySelectorAll(`${row} td`)].map((cell) => cell.querySelector('data')?.value ?? '');
+  const cells = (row: string) =>
+    [...container.querySelectorAll(`${row} td`)].map(
+      (cell) => cell.querySelector('data')?.value ?? '',
+    );
   expect(heads()).toEqual(['Head 0', 'Head 1', 'Head 2']);
   expect(cells('tbody tr:nth-child(1)')).toEqual(['1.5', '0.25', '0.5', '']);
   expect(cells('tfoot tr')).toEqual(['1', '0.5', String((0.5 + 0.125 + 0.25) / 3), '0.375']);
 
-  const header = (name: string) => [...container.querySelectorAll('thead th')].find(({ textContent }) => textContent!.startsWith(name))!;
+  const header = (name: string) =>
+    [...container.querySelectorAll('thead th')].find(({ textContent }) =>
+      textContent!.startsWith(name),
+    )!;
   await userEvent.click(header('Induction').querySelector('button')!);
   expect(heads()).toEqual(['Head 1', 'Head 2', 'Head 0']);
   expect(header('Induction').ariaSort).toBe('descending');

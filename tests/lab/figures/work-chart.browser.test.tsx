@@ -61,7 +61,11 @@ function stepTo(kvLen: number, kvLenBefore: number): StepInfo {
 }
 
 const steps = [stepTo(3, 0), stepTo(4, 3), stepTo(5, 4), stepTo(6, 5)];
-const replay = (nTokens: number) => ({ nTokens, work: computedReplayWork(config, nTokens), milliseconds: 2 });
+const replay = (nTokens: number) => ({
+  nTokens,
+  work: computedReplayWork(config, nTokens),
+  milliseconds: 2,
+});
 const points = workSeries(config, steps, [replay(5)]);
 
 const marks = (container: HTMLElement, selector: string) =>
@@ -71,40 +75,71 @@ const marks = (container: HTMLElement, selector: string) =>
   ]);
 
 test('marks are the data: discs with the cache, squares where a replay was run, diamonds where it was not', async () => {
-  const { container } = await mount(<WorkChart points={points} metric="scores" axes="linear" messages={messages} />);
+  const { container } = await mount(
+    <WorkChart points={points} metric="scores" axes="linear" messages={messages} />,
+  );
   // 2 heads: cached 6, 10, 15, 21 entries; replays 9, 25, 50, 86.
-  expect(marks(container, '.kv-mark-cached')).toEqual([[3, 12], [4, 20], [5, 30], [6, 42]]);
+  expect(marks(container, '.kv-mark-cached')).toEqual([
+    [3, 12],
+    [4, 20],
+    [5, 30],
+    [6, 42],
+  ]);
   expect(marks(container, '.kv-mark-measured')).toEqual([[5, 100]]);
-  expect(marks(container, '.kv-mark-computed')).toEqual([[3, 18], [4, 50], [6, 172]]);
+  expect(marks(container, '.kv-mark-computed')).toEqual([
+    [3, 18],
+    [4, 50],
+    [6, 172],
+  ]);
 });
 
 test('marks stand where the axes say', async () => {
-  const { container } = await mount(<WorkChart points={points} metric="scores" axes="linear" messages={messages} />);
-  const circles = [...container.querySelectorAll<SVGCircleElement>('[role="slider"] .kv-mark-cached')];
+  const { container } = await mount(
+    <WorkChart points={points} metric="scores" axes="linear" messages={messages} />,
+  );
+  const circles = [
+    ...container.querySelectorAll<SVGCircleElement>('[role="slider"] .kv-mark-cached'),
+  ];
   const lines = [...container.querySelectorAll<SVGGElement>('.kv-grid g')]
     .filter((tick) => tick.querySelector('text')!.getAttribute('text-anchor') === 'end')
-    .map((tick) => ({ value: Number(tick.textContent), y: Number(tick.querySelector('line')!.getAttribute('y1')) }));
+    .map((tick) => ({
+      value: Number(tick.textContent),
+      y: Number(tick.querySelector('line')!.getAttribute('y1')),
+    }));
   const [low, high] = [lines[0]!, lines.at(-1)!];
   const perValue = (high.y - low.y) / (high.value - low.value);
   for (const circle of circles) {
-    expect(Number(circle.getAttribute('cy'))).toBeCloseTo(low.y + perValue * (Number(circle.dataset['value']) - low.value), 6);
+    expect(Number(circle.getAttribute('cy'))).toBeCloseTo(
+      low.y + perValue * (Number(circle.dataset['value']) - low.value),
+      6,
+    );
   }
 });
 
 test('time is compared only where a replay was run to compare with', async () => {
   const none = workSeries(config, steps, []);
-  const { container, update } = await mount(<WorkChart points={none} metric="milliseconds" axes="linear" messages={messages} />);
+  const { container, update } = await mount(
+    <WorkChart points={none} metric="milliseconds" axes="linear" messages={messages} />,
+  );
   expect(container.textContent).toContain(messages.work.noReplayTime);
   expect(marks(container, '.kv-mark-cached').length).toBe(4);
   expect(marks(container, '.kv-mark-computed')).toEqual([]);
-  await update(<WorkChart points={points} metric="milliseconds" axes="linear" messages={messages} />);
+  await update(
+    <WorkChart points={points} metric="milliseconds" axes="linear" messages={messages} />,
+  );
   expect(marks(container, '.kv-mark-computed').length).toBe(3);
 });
 
 test('arrow keys read one prefix after the other', async () => {
   const onAnnounce = vi.fn();
   const { container } = await mount(
-    <WorkChart points={points} metric="scores" axes="logLog" messages={messages} onAnnounce={onAnnounce} />,
+    <WorkChart
+      points={points}
+      metric="scores"
+      axes="logLog"
+      messages={messages}
+      onAnnounce={onAnnounce}
+    />,
   );
   const slider = container.querySelector<HTMLElement>('[role="slider"]')!;
   await userEvent.tab();
@@ -115,7 +150,9 @@ test('arrow keys read one prefix after the other', async () => {
   expect(onAnnounce).toHaveBeenLastCalledWith(five);
   expect(container.querySelector('.kv-readout')!.textContent).toBe(five);
   await userEvent.keyboard('{Home}');
-  expect(slider.ariaValueText).toBe('3 tokens: 12 with the cache, 18 by replay (computed), 6 avoided');
+  expect(slider.ariaValueText).toBe(
+    '3 tokens: 12 with the cache, 18 by replay (computed), 6 avoided',
+  );
   expect([slider.ariaValueMin, slider.ariaValueMax, slider.ariaValueNow]).toEqual(['1', '4', '1']);
   await userEvent.keyboard('{Escape}');
   expect(slider.ariaValueNow).toBe('4');
@@ -123,16 +160,25 @@ test('arrow keys read one prefix after the other', async () => {
 });
 
 test('fits 328 px', async () => {
-  const { container } = await mount(<WorkChart points={points} metric="multiplyAdds" axes="linear" messages={messages} />, {
-    width: 328,
-  });
+  const { container } = await mount(
+    <WorkChart points={points} metric="multiplyAdds" axes="linear" messages={messages} />,
+    {
+      width: 328,
+    },
+  );
   expect(container.scrollWidth).toBeLessThanOrEqual(328);
-  expect(container.querySelector('[role="slider"] svg')!.getBoundingClientRect().width).toBeLessThanOrEqual(328);
+  expect(
+    container.querySelector('[role="slider"] svg')!.getBoundingClientRect().width,
+  ).toBeLessThanOrEqual(328);
 });
 
 test('the table has the same numbers', async () => {
-  const { container } = await mount(<WorkTable points={points} metric="scores" messages={messages} />);
-  const table = [...container.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent));
+  const { container } = await mount(
+    <WorkTable points={points} metric="scores" messages={messages} />,
+  );
+  const table = [...container.querySelectorAll('tbody tr')].map((row) =>
+    [...row.children].map((cell) => cell.textContent),
+  );
   expect(table).toEqual([
     ['3', 'prefill', '12', '18', '6', 'computed'],
     ['4', 'decode', '20', '50', '30', 'computed'],
@@ -146,7 +192,13 @@ test('controls choose what is counted and the axes', async () => {
   const onMetric = vi.fn();
   const onAxes = vi.fn();
   const { container } = await mount(
-    <WorkControls metric="scores" axes="linear" onMetric={onMetric} onAxes={onAxes} messages={messages} />,
+    <WorkControls
+      metric="scores"
+      axes="linear"
+      onMetric={onMetric}
+      onAxes={onAxes}
+      messages={messages}
+    />,
   );
   const inputs = container.querySelectorAll('input');
   expect(inputs.length).toBe(WORK_METRICS.length + 2);
@@ -175,8 +227,11 @@ const mapExport = {
 
 test('SVG of a small map has one rectangle for each weight, in its colour, and both axes', () => {
   const svg = parsed(mapSvg(mapExport));
-  const fills = [...svg.querySelectorAll('g[shape-rendering] rect')].map((rect) => rect.getAttribute('fill'));
-  const rgb = (weight: number) => `rgb(${rampColour('cividis', Math.round(255 * weight)).join(',')})`;
+  const fills = [...svg.querySelectorAll('g[shape-rendering] rect')].map((rect) =>
+    rect.getAttribute('fill'),
+  );
+  const rgb = (weight: number) =>
+    `rgb(${rampColour('cividis', Math.round(255 * weight)).join(',')})`;
   expect(fills).toEqual(rows.flat().map(rgb));
   const texts = [...svg.querySelectorAll('text')].map(({ textContent }) => textContent);
   expect(texts.filter((text) => text === '0 <s>').length).toBe(2);
@@ -185,7 +240,9 @@ test('SVG of a small map has one rectangle for each weight, in its colour, and b
 });
 
 test('SVG of a large map has one image of as many pixels as cells', async () => {
-  const long = Array.from({ length: 60 }, (_, query) => Array.from({ length: query + 1 }, () => 0.5));
+  const long = Array.from({ length: 60 }, (_, query) =>
+    Array.from({ length: query + 1 }, () => 0.5),
+  );
   const image = parsed(mapSvg({ ...mapExport, matrix: matrixOf(long) })).querySelector('image')!;
   const loaded = new Image();
   loaded.src = image.getAttribute('href')!;
@@ -198,13 +255,20 @@ test('PNG is the SVG at twice its size', async () => {
   expect(svgBlob(text).type).toBe('image/svg+xml');
   const svg = parsed(text).documentElement;
   const bitmap = await createImageBitmap(await pngBlob(text));
-  expect([bitmap.width, bitmap.height]).toEqual(['width', 'height'].map((name) => 2 * Number(svg.getAttribute(name))));
+  expect([bitmap.width, bitmap.height]).toEqual(
+    ['width', 'height'].map((name) => 2 * Number(svg.getAttribute(name))),
+  );
   const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
   const context = canvas.getContext('2d')!;
   context.drawImage(bitmap, 0, 0);
   const cell = svg.querySelector('g[shape-rendering] rect')!;
-  const middle = ['x', 'y'].map((name) => 2 * (Number(cell.getAttribute(name)) + 5)) as [number, number];
-  expect([...context.getImageData(...middle, 1, 1).data.subarray(0, 3)]).toEqual([...rampColour('cividis', 255)]);
+  const middle = ['x', 'y'].map((name) => 2 * (Number(cell.getAttribute(name)) + 5)) as [
+    number,
+    number,
+  ];
+  expect([...context.getImageData(...middle, 1, 1).data.subarray(0, 3)]).toEqual([
+    ...rampColour('cividis', 255),
+  ]);
 });
 
 test('SVG of thumbnails and of the chart stand alone, in the colours of the theme', async () => {
@@ -213,7 +277,10 @@ test('SVG of thumbnails and of the chart stand alone, in the colours of the them
   await mount(null, { theme: 'dark' });
   const theme = readTheme(document.documentElement);
   expect(theme.surface).toBe('#191d23');
-  expect(parsed(thumbnailsSvg({ store, mapStyle: plain, messages, theme })).querySelectorAll('image').length).toBe(8);
+  expect(
+    parsed(thumbnailsSvg({ store, mapStyle: plain, messages, theme })).querySelectorAll('image')
+      .length,
+  ).toBe(8);
   const chart = workSvg({ points, metric: 'scores', axes: 'logLog', messages, theme });
   expect(parsed(chart).querySelectorAll('circle').length).toBe(4 + 1);
   expect(chart).toContain(theme.replay);

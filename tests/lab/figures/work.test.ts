@@ -1,13 +1,33 @@
 import { describe, expect, test } from 'vitest';
 import { loadCore, type StepInfo } from 'kvlens/core';
-import { areaPath, markedPoints, nearestPoint, plotWork } from '../../../web/lab/src/figures/work-scales.js';
-import { avoided, countsOf, presentSteps, workSeries, type ReplayRun } from '../../../web/lab/src/figures/work-series.js';
+import {
+  areaPath,
+  markedPoints,
+  nearestPoint,
+  plotWork,
+} from '../../../web/lab/src/figures/work-scales.js';
+import {
+  avoided,
+  countsOf,
+  presentSteps,
+  workSeries,
+  type ReplayRun,
+} from '../../../web/lab/src/figures/work-series.js';
 import { figureMessages } from '../../../web/lab/src/figures/index.js';
 import { csv, headTableCsv, mapCsv, workCsv } from '../../../web/lab/src/figures/csv.js';
-import { exactDecimal, shortWeight, visibleToken } from '../../../web/lab/src/figures/format.js';
+import { exactDecimal, visibleToken } from '../../../web/lab/src/figures/format.js';
 import { matrixOf } from './matrices.js';
 
-const dimensions = { nLayers: 2, nHeads: 4, nKvHeads: 2, headDim: 8, dModel: 32, dFf: 48, vocabSize: 40, maxSeqLen: 32 };
+const dimensions = {
+  nLayers: 2,
+  nHeads: 4,
+  nKvHeads: 2,
+  headDim: 8,
+  dModel: 32,
+  dFf: 48,
+  vocabSize: 40,
+  maxSeqLen: 32,
+};
 
 /** A real session: a prefill of 5, three decodes, and a replay of each prefix. */
 async function realRun(slidingWindow = 0) {
@@ -40,7 +60,9 @@ describe('workSeries', () => {
     // 8 heads in all: rows of 1..5, then of 6, 7, 8 keys; replays of 25, 36, 49, 64.
     expect(points.map(({ cached }) => cached.scores)).toEqual([15, 21, 28, 36].map((n) => 8 * n));
     expect(points.map(({ replay }) => replay.scores)).toEqual([25, 61, 110, 174].map((n) => 8 * n));
-    expect(points.map(({ replay }) => replay.causalScores)).toEqual([15, 36, 64, 100].map((n) => 8 * n));
+    expect(points.map(({ replay }) => replay.causalScores)).toEqual(
+      [15, 36, 64, 100].map((n) => 8 * n),
+    );
     expect(points.map(({ cached }) => cached.milliseconds)[0]).toBe(steps[0]!.milliseconds);
     expect(avoided(points[3]!, 'scores')).toBe(8 * (174 - 36));
     expect(points.every(({ replayMeasured }) => replayMeasured)).toBe(true);
@@ -52,9 +74,15 @@ describe('workSeries', () => {
       const measured = workSeries(config, steps, replays);
       const computed = workSeries(config, steps, []);
       for (const metric of ['scores', 'causalScores', 'multiplyAdds'] as const) {
-        expect(computed.map(({ replay }) => replay[metric])).toEqual(measured.map(({ replay }) => replay[metric]));
+        expect(computed.map(({ replay }) => replay[metric])).toEqual(
+          measured.map(({ replay }) => replay[metric]),
+        );
       }
-      expect(computed.every(({ replayMeasured, replay }) => !replayMeasured && Number.isNaN(replay.milliseconds))).toBe(true);
+      expect(
+        computed.every(
+          ({ replayMeasured, replay }) => !replayMeasured && Number.isNaN(replay.milliseconds),
+        ),
+      ).toBe(true);
     }
   });
 
@@ -78,7 +106,12 @@ describe('workSeries', () => {
 });
 
 describe('plotWork', () => {
-  const totals = (n: number) => ({ scores: n, causalScores: n, multiplyAdds: n, milliseconds: NaN });
+  const totals = (n: number) => ({
+    scores: n,
+    causalScores: n,
+    multiplyAdds: n,
+    milliseconds: NaN,
+  });
   const points = Array.from({ length: 9 }, (_, i) => ({
     length: i + 2,
     phase: 'decode' as const,
@@ -149,7 +182,9 @@ describe('CSV', () => {
     const scores = [{ entropy: 1, previous: 0.5, first: 0.25, induction: NaN }];
     expect(headTableCsv(scores, figureMessages.en).split('\r\n')[1]).toBe('0,1,0.5,0.25,');
     const { config, steps, replays } = await realRun();
-    const lines = workCsv(workSeries(config, steps, replays), figureMessages.en).trim().split('\r\n');
+    const lines = workCsv(workSeries(config, steps, replays), figureMessages.en)
+      .trim()
+      .split('\r\n');
     expect(lines.length).toBe(5);
     expect(lines[1]).toMatch(/^5,prefill,measured,120,200,80,/);
   });
@@ -165,9 +200,6 @@ describe('numbers and tokens as text', () => {
       expect(Math.fround(Number(exactDecimal(value)))).toBe(value);
     }
   });
-  test('shortWeight has three places, or a power of ten', () => {
-    expect([0, 1, 0.12345, 0.00012].map(shortWeight)).toEqual(['0', '1.000', '0.123', '1e−4']);
-  });
   test('visibleToken shows white space', () => {
     expect(visibleToken(' a\n')).toBe('·a↵');
     expect(visibleToken('')).toBe('∅');
@@ -177,7 +209,9 @@ describe('numbers and tokens as text', () => {
 describe('messages', () => {
   const leaves = (value: object, path = ''): string[] =>
     Object.entries(value).flatMap(([key, entry]) =>
-      typeof entry === 'object' ? leaves(entry as object, `${path}${key}.`) : `${path}${key}:${typeof entry}`,
+      typeof entry === 'object'
+        ? leaves(entry as object, `${path}${key}.`)
+        : `${path}${key}:${typeof entry}`,
     );
   test('are the same set in both languages, none empty', () => {
     expect(leaves(figureMessages.ru)).toEqual(leaves(figureMessages.en));
@@ -195,4 +229,3 @@ describe('messages', () => {
     ]);
   });
 });
-

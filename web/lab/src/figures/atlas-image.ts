@@ -1,5 +1,6 @@
-// The pixels of all thumbnails in one image: a slot of SIDE x SIDE for every head, layers below each other, the
-// mean over heads last in its line. An appended row costs one line of pixels a thumbnail.
+// The pixels of all thumbnails in one image: a slot of SIDE x SIDE for every head, layers below
+// each other, the mean over heads last in its line. An appended row costs one line of pixels a
+// thumbnail.
 import type { AttentionStore } from './attention-store.js';
 import { levelOf, niceMaximum } from './colour-scale.js';
 import { rampPixels } from './palette.js';
@@ -24,7 +25,11 @@ export class AtlasImage {
     this.width = this.columns * SIDE;
     this.height = store.nLayers * SIDE;
     this.pixels = new Uint32Array(this.width * this.height);
-    this.#drawn = Array.from({ length: this.columns * store.nLayers }, () => ({ epoch: -1, block: 0, length: 0 }));
+    this.#drawn = Array.from({ length: this.columns * store.nLayers }, () => ({
+      epoch: -1,
+      block: 0,
+      length: 0,
+    }));
   }
 
   /** The head whose thumbnail is in a column. */
@@ -37,7 +42,10 @@ export class AtlasImage {
     return Math.ceil(this.store.length / this.store.pooled({ layer, head: 0 }).block);
   }
 
-  /** Brings the pixels up to date. Returns the lines of the slots that may have changed, the same in all of them. */
+  /**
+   * Brings the pixels up to date. Returns the lines of the slots that may have changed, the same in
+   * all of them.
+   */
   update(style: MapStyle): { readonly from: number; readonly to: number } {
     let [first, last] = [SIDE, 0];
     const maximum = style.hideSink ? this.#largest() : 1;
@@ -52,7 +60,11 @@ export class AtlasImage {
       for (let column = 0; column < columns; ++column) {
         const pooled = store.pooled(this.headAt(layer, column));
         const drawn = this.#drawn[layer * columns + column]!;
-        const anew = all || drawn.epoch !== epoch || drawn.block !== pooled.block || drawn.length > store.length;
+        const anew =
+          all ||
+          drawn.epoch !== epoch ||
+          drawn.block !== pooled.block ||
+          drawn.length > store.length;
         const from = anew ? 0 : Math.floor(drawn.length / pooled.block);
         const to = anew ? SIDE : Math.ceil(store.length / pooled.block);
         if (from >= to) continue;
@@ -64,11 +76,19 @@ export class AtlasImage {
     return { from: first, to: last };
   }
 
-  #drawLine(pooled: PooledMap, style: MapStyle, ramp: Uint32Array, layer: number, column: number, y: number): void {
+  #drawLine(
+    pooled: PooledMap,
+    style: MapStyle,
+    ramp: Uint32Array,
+    layer: number,
+    column: number,
+    y: number,
+  ): void {
     const start = (layer * SIDE + y) * this.width + column * SIDE;
     for (let x = 0; x < SIDE; ++x) {
       const weight = pooled.at(y, x, !style.hideSink);
-      this.pixels[start + x] = weight === NO_WEIGHT ? 0 : ramp[levelOf(style.scale, weight, this.maximum)]!;
+      this.pixels[start + x] =
+        weight === NO_WEIGHT ? 0 : ramp[levelOf(style.scale, weight, this.maximum)]!;
     }
   }
 

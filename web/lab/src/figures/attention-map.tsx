@@ -1,7 +1,9 @@
-// One head's attention as a map: rows are queries, columns keys. The canvas holds colours alone; axes, outlines
-// and texts are elements around and over it, so that pointing at a cell draws nothing anew.
+// One head's attention as a map: rows are queries, columns keys. The canvas holds colours alone;
+// axes, outlines and texts are elements around and over it, so that pointing at a cell draws
+// nothing anew.
 //
-// To assistive technology it is a grid of which one cell exists at a time: the one that is looked at.
+// To assistive technology it is a grid of which one cell exists at a time: the one that is looked
+// at.
 import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { exactDecimal } from './format.js';
 import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
@@ -11,7 +13,15 @@ import { MapImage } from './map-image.js';
 import { moveCell } from './map-keys.js';
 import { cellAt, cellBox, labelWidth, layoutMap, type MapLayout } from './map-layout.js';
 import type { FigureMessages } from './messages.js';
-import { isMasked, type Announce, type AttentionMatrix, type Cell, type HeadRef, type MapSource, type MapStyle } from './types.js';
+import {
+  isMasked,
+  type Announce,
+  type AttentionMatrix,
+  type Cell,
+  type HeadRef,
+  type MapSource,
+  type MapStyle,
+} from './types.js';
 
 export interface AttentionMapProps {
   readonly matrix: AttentionMatrix;
@@ -19,7 +29,10 @@ export interface AttentionMapProps {
   readonly source: MapSource;
   readonly tokens: readonly string[];
   readonly mapStyle: MapStyle;
-  /** As for every figure; the canvas of this one holds colours of the ramp alone and needs no redrawing. */
+  /**
+   * As for every figure; the canvas of this one holds colours of the ramp alone and needs no
+   * redrawing.
+   */
   readonly theme: string;
   readonly messages: FigureMessages;
   readonly pinned: Cell | null;
@@ -37,15 +50,22 @@ const MAX_SIDE = 760;
 /** What a cell holds, in words, with the exact number. */
 export function describeCell(
   { query, key }: Cell,
-  { matrix, tokens, mapStyle, messages }: Pick<AttentionMapProps, 'matrix' | 'tokens' | 'mapStyle' | 'messages'>,
+  {
+    matrix,
+    tokens,
+    mapStyle,
+    messages,
+  }: Pick<AttentionMapProps, 'matrix' | 'tokens' | 'mapStyle' | 'messages'>,
 ): string {
   const from = { position: query, token: tokens[query] ?? '' };
   const to = { position: key, token: tokens[key] ?? '' };
   if (key > query) return messages.map.maskedFuture(from, to);
-  if (isMasked(query, key, matrix.slidingWindow)) return messages.map.maskedWindow(from, to, matrix.slidingWindow);
+  if (isMasked(query, key, matrix.slidingWindow))
+    return messages.map.maskedWindow(from, to, matrix.slidingWindow);
   const weight = matrix.row(query)?.[key];
   if (weight === undefined) return messages.map.unknown(from, to);
-  if (mapStyle.hideSink && key === 0) return messages.map.hiddenSink(from, to, exactDecimal(weight));
+  if (mapStyle.hideSink && key === 0)
+    return messages.map.hiddenSink(from, to, exactDecimal(weight));
   return messages.map.cell(from, to, exactDecimal(weight));
 }
 
@@ -57,7 +77,12 @@ class Surface {
   readonly #source = document.createElement('canvas');
   #drawn = '';
 
-  draw(canvas: HTMLCanvasElement, layout: MapLayout, matrix: AttentionMatrix, style: MapStyle): void {
+  draw(
+    canvas: HTMLCanvasElement,
+    layout: MapLayout,
+    matrix: AttentionMatrix,
+    style: MapStyle,
+  ): void {
     const { image } = this;
     const pixelsBefore = image.pixels;
     const { from, to } = image.update(matrix, style, layout.block);
@@ -91,7 +116,8 @@ class Surface {
 }
 
 export function AttentionMap(props: AttentionMapProps) {
-  const { matrix, head, source, tokens, mapStyle, messages, pinned, onPin, onPreview, onAnnounce } = props;
+  const { matrix, head, source, tokens, mapStyle, messages, pinned, onPin, onPreview, onAnnounce } =
+    props;
   const id = useId();
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -104,7 +130,10 @@ export function AttentionMap(props: AttentionMapProps) {
   const gutter = useMemo(() => labelWidth(tokens, length), [tokens, length]);
   const { left, top, bottom } = axesFrame(gutter);
   const available = Math.max(48, Math.min(MAX_SIDE, width - left));
-  const layout = useMemo(() => layoutMap(length, available, pixelRatio), [length, available, pixelRatio]);
+  const layout = useMemo(
+    () => layoutMap(length, available, pixelRatio),
+    [length, available, pixelRatio],
+  );
   const surface = useMemo(() => new Surface(), []);
   useDrawing(() => {
     if (!canvas.current || width === 0) return;
@@ -156,8 +185,17 @@ export function AttentionMap(props: AttentionMapProps) {
         {length === 0 ? (
           <p class="kv-empty">{messages.map.empty}</p>
         ) : (
-          <div class="kv-map-body" style={{ width: `${left + layout.side}px`, height: `${top + layout.side + bottom}px` }}>
-            <MapAxes layout={layout} tokens={tokens} gutter={gutter} active={active} messages={messages} />
+          <div
+            class="kv-map-body"
+            style={{ width: `${left + layout.side}px`, height: `${top + layout.side + bottom}px` }}
+          >
+            <MapAxes
+              layout={layout}
+              tokens={tokens}
+              gutter={gutter}
+              active={active}
+              messages={messages}
+            />
             <div
               class="kv-map-plot kv-hatched"
               role="grid"
@@ -168,13 +206,22 @@ export function AttentionMap(props: AttentionMapProps) {
               aria-colcount={length}
               aria-readonly="true"
               aria-activedescendant={active ? `${id}-cell` : undefined}
-              style={{ left: `${left}px`, top: `${top}px`, width: `${layout.side}px`, height: `${layout.side}px` }}
+              style={{
+                left: `${left}px`,
+                top: `${top}px`,
+                width: `${layout.side}px`,
+                height: `${layout.side}px`,
+              }}
               onKeyDown={onKeyDown}
               onPointerMove={(event) => hover(pointed(event))}
               onPointerLeave={() => hover(null)}
               onClick={(event) => onClick(pointed(event))}
             >
-              <canvas ref={canvas} aria-hidden="true" style={{ width: `${layout.side}px`, height: `${layout.side}px` }} />
+              <canvas
+                ref={canvas}
+                aria-hidden="true"
+                style={{ width: `${layout.side}px`, height: `${layout.side}px` }}
+              />
               {hovered && <CellOutline layout={layout} cell={hovered} kind="hovered" />}
               {within(pinned) && <CellOutline layout={layout} cell={pinned!} kind="pinned" />}
               <div role="row" aria-rowindex={(active?.query ?? 0) + 1} class="hidden-visually">
@@ -194,7 +241,9 @@ export function AttentionMap(props: AttentionMapProps) {
       <figcaption>
         <p class="kv-readout" data-pinned={active !== null && active === within(pinned)}>
           {active ? describe(active) : messages.map.hint}
-          {active && active === within(pinned) && <span class="kv-pinned"> · {messages.map.pinned}</span>}
+          {active && active === within(pinned) && (
+            <span class="kv-pinned"> · {messages.map.pinned}</span>
+          )}
         </p>
         <MapLegend mapStyle={mapStyle} maximum={maximum} messages={messages} />
         {length > 0 && (
@@ -202,7 +251,12 @@ export function AttentionMap(props: AttentionMapProps) {
             {layout.block > 1 && `${messages.map.pooled(layout.block)} `}
             {messages.map.source(source, length)}{' '}
             {missing && props.onRecompute && (
-              <button type="button" class="button plain" disabled={props.recomputing} onClick={props.onRecompute}>
+              <button
+                type="button"
+                class="button plain"
+                disabled={props.recomputing}
+                onClick={props.onRecompute}
+              >
                 {props.recomputing ? messages.map.recomputing : messages.map.recompute}
               </button>
             )}
@@ -217,7 +271,15 @@ export function AttentionMap(props: AttentionMapProps) {
 }
 
 /** A ring around a cell, never smaller than can be seen. */
-function CellOutline({ layout, cell, kind }: { layout: MapLayout; cell: Cell; kind: 'hovered' | 'pinned' }) {
+function CellOutline({
+  layout,
+  cell,
+  kind,
+}: {
+  layout: MapLayout;
+  cell: Cell;
+  kind: 'hovered' | 'pinned';
+}) {
   const { x, y, side } = cellBox(layout, cell);
   const size = Math.max(side, 7);
   const style = {

@@ -1,7 +1,8 @@
 // The history of attention of one session, over all layers and heads, within a budget of memory.
 //
-// Exact rows are kept layer by layer. When they outgrow the budget, the layer that was in focus least recently
-// gives its rows up; the one in focus keeps them, whatever they take. A replay makes a layer whole again.
+// Exact rows are kept layer by layer. When they outgrow the budget, the layer that was in focus
+// least recently gives its rows up; the one in focus keeps them, whatever they take. A replay makes
+// a layer whole again.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Evidence, Tensor, TokenIds } from 'kvlens';
 import type { HeadScores } from './head-stats.js';
@@ -27,7 +28,9 @@ export function evidenceBytes(
   nRows: number,
   compute: 'f32' | 'f64' = 'f32',
 ): number {
-  return config.nLayers * config.nHeads * nRows * (firstPosition + nRows) * (compute === 'f64' ? 8 : 4);
+  return (
+    config.nLayers * config.nHeads * nRows * (firstPosition + nRows) * (compute === 'f64' ? 8 : 4)
+  );
 }
 
 export class AttentionStore {
@@ -42,7 +45,12 @@ export class AttentionStore {
   #focused: number[];
   #tokens: number[] = [];
 
-  constructor({ nLayers, nHeads, slidingWindow = 0, budgetBytes = DEFAULT_BUDGET_BYTES }: AttentionStoreOptions) {
+  constructor({
+    nLayers,
+    nHeads,
+    slidingWindow = 0,
+    budgetBytes = DEFAULT_BUDGET_BYTES,
+  }: AttentionStoreOptions) {
     this.nLayers = nLayers;
     this.nHeads = nHeads;
     this.slidingWindow = slidingWindow;
@@ -61,20 +69,25 @@ export class AttentionStore {
     return this.#tokens.length;
   }
 
-  /** Takes in what one call appended; layers and rows that `evidence` lacks are known to be missing. */
+  /**
+   * Takes in what one call appended; layers and rows that `evidence` lacks are known to be missing.
+   */
   append(tokens: TokenIds, evidence?: Evidence): void {
     const first = this.length;
     const end = first + tokens.length;
     if (evidence && evidence.firstPosition + evidence.nRows !== end) {
       const evidenceEnd = evidence.firstPosition + evidence.nRows;
-      throw new RangeError(`the evidence ends before position ${evidenceEnd}, the history before ${end}`);
+      throw new RangeError(
+        `the evidence ends before position ${evidenceEnd}, the history before ${end}`,
+      );
     }
     for (const token of tokens) this.#tokens.push(token);
     this.#layers.forEach((history, layer) => {
       const map = evidence && layerMap(evidence, layer);
       for (let query = first; query < end; ++query) {
         const row = query - (evidence?.firstPosition ?? end);
-        if (map && row >= 0) history.append(rowOfMap(map, this.nHeads, end, query, row), this.#tokens);
+        if (map && row >= 0)
+          history.append(rowOfMap(map, this.nHeads, end, query, row), this.#tokens);
         else history.appendUnseen();
       }
     });
@@ -86,7 +99,11 @@ export class AttentionStore {
     const n = maps.shape[3] ?? 0;
     const size = this.nHeads * n * n;
     layers.forEach((layer, slot) => {
-      this.#layers[layer]?.fill(maps.data.subarray(slot * size, (slot + 1) * size), n, this.#tokens);
+      this.#layers[layer]?.fill(
+        maps.data.subarray(slot * size, (slot + 1) * size),
+        n,
+        this.#tokens,
+      );
     });
     this.#changed();
   }
@@ -129,8 +146,8 @@ export class AttentionStore {
   }
 
   /**
-   * What every position gives to `position`, by query; NaN before `position`, where there is no weight. Undefined
-   * when a row is not at hand.
+   * What every position gives to `position`, by query; NaN before `position`, where there is no
+   * weight. Undefined when a row is not at hand.
    */
   incoming({ layer, head }: HeadRef, position: number): Float64Array | undefined {
     const weights = new Float64Array(this.length).fill(NaN);
@@ -142,7 +159,10 @@ export class AttentionStore {
     return weights;
   }
 
-  /** Of every head: the mean over the rows seen but row 0, or those of one row (undefined when it was not seen). */
+  /**
+   * Of every head: the mean over the rows seen but row 0, or those of one row (undefined when it
+   * was not seen).
+   */
   scores(layer: number, query?: number): readonly HeadScores[] | undefined {
     const history = this.#layers[layer]!;
     return query === undefined ? history.meanScores() : history.scores(query);
@@ -167,7 +187,8 @@ export class AttentionStore {
     return {
       bytes: this.#bytes(),
       budgetBytes: this.budgetBytes,
-      pooledBytes: this.nLayers * (this.nHeads + 1) * SIDE * (SIDE + 1) * Float32Array.BYTES_PER_ELEMENT,
+      pooledBytes:
+        this.nLayers * (this.nHeads + 1) * SIDE * (SIDE + 1) * Float32Array.BYTES_PER_ELEMENT,
       keptLayers: this.#layers.filter((history) => history.whole).length,
     };
   }

@@ -1,6 +1,6 @@
 // From a weight to a level of the colour ramp.
 import { LEVELS } from './palette.js';
-import type { AttentionMatrix, MapStyle, ScaleKind } from './types.js';
+import type { ScaleKind } from './types.js';
 
 /** Weights below this part of the maximum share level 0 of the logarithmic scale. */
 export const LOG_DECADES = 4;
@@ -30,17 +30,6 @@ const roundNumbers = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 /** The smallest of 0.001, 0.002, 0.005, ... 0.5, 1 that `weight` does not exceed. */
 export function niceMaximum(weight: number): number {
   return roundNumbers.find((round) => weight <= round) ?? 1;
-}
-
-/**
- * The weight that has the last colour. 1, so that all maps compare; with the sink hidden a round number just above
- * the largest weight left, since without column 0 most maps are faint.
- */
-export function colourMaximum(matrix: AttentionMatrix, style: Pick<MapStyle, 'hideSink'>): number {
-  if (!style.hideSink) return 1;
-  let largest = 0;
-  for (let query = 1; query < matrix.length; ++query) largest = Math.max(largest, rowMaximum(matrix.row(query)));
-  return niceMaximum(largest);
 }
 
 /** The largest weight of a row, column 0 left out. */

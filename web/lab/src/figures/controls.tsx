@@ -24,7 +24,14 @@ interface ChoiceProps<T extends string> {
 }
 
 /** One of a few, as radio buttons in a row. */
-export function Choice<T extends string>({ name, options, value, labels, onChange, swatch }: ChoiceProps<T>) {
+export function Choice<T extends string>({
+  name,
+  options,
+  value,
+  labels,
+  onChange,
+  swatch,
+}: ChoiceProps<T>) {
   const id = useId();
   return (
     <fieldset class="kv-choice">
@@ -32,8 +39,19 @@ export function Choice<T extends string>({ name, options, value, labels, onChang
       <div class="segments kv-segments">
         {options.map((option) => (
           <label key={option}>
-            <input type="radio" name={id} checked={option === value} onChange={() => onChange(option)} />
-            {swatch && <i class="kv-choice-swatch" style={{ background: swatch(option) }} aria-hidden="true" />}
+            <input
+              type="radio"
+              name={id}
+              checked={option === value}
+              onChange={() => onChange(option)}
+            />
+            {swatch && (
+              <i
+                class="kv-choice-swatch"
+                style={{ background: swatch(option) }}
+                aria-hidden="true"
+              />
+            )}
             {labels[option]}
           </label>
         ))}

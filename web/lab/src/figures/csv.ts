@@ -5,7 +5,10 @@ import { HEAD_SCORES, type HeadScores } from './head-stats.js';
 import type { FigureMessages } from './messages.js';
 import { avoided, WORK_METRICS, type WorkPoint } from './work-series.js';
 
-/** A field that holds a separator, a quote or a line break is quoted. NaN, which is no value, is empty. */
+/**
+ * A field that holds a separator, a quote or a line break is quoted. NaN, which is no value, is
+ * empty.
+ */
 function field(value: string | number): string {
   const text = typeof value === 'string' ? value : Number.isNaN(value) ? '' : exactDecimal(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -44,7 +47,11 @@ export function workCsv(points: readonly WorkPoint[], { work }: FigureMessages):
       point.length,
       work.phase[point.phase],
       point.replayMeasured ? work.measured : work.computed,
-      ...WORK_METRICS.flatMap((metric) => [point.cached[metric], point.replay[metric], avoided(point, metric)]),
+      ...WORK_METRICS.flatMap((metric) => [
+        point.cached[metric],
+        point.replay[metric],
+        avoided(point, metric),
+      ]),
     ]),
   ]);
 }

@@ -13,16 +13,12 @@ export function exactDecimal(value: number): string {
   return String(shortest);
 }
 
-/** Three significant digits, for places where many numbers stand together. */
-export function shortWeight(value: number): string {
-  if (value === 0) return '0';
-  if (value < 0.0005) return value.toExponential(0).replace('e-', 'e−');
-  return value.toFixed(3);
-}
-
 /** `1234567` as the locale groups it; fractions to `digits` places. */
 export function formatNumber(value: number, locale: string, digits = 0): string {
-  return value.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return value.toLocaleString(locale, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
 }
 
 /** The same at the size of an axis label: 1.2M. */

@@ -1,15 +1,15 @@
 // Scores of one row of attention, and their means over rows.
 //
 // Let a[t, s] be the weight that position t gives to position s, and x[t] the token at t.
-// - entropy: -sum over s of a[t, s] log2 a[t, s], in bits: 0 when one key takes everything, log2 n when n keys
-//   share equally.
+// - entropy: -sum over s of a[t, s] log2 a[t, s], in bits: 0 when one key takes everything, log2 n
+//   when n keys share equally.
 // - previous: a[t, t-1]. A high mean is a previous-token head.
-// - first: a[t, 0]. A high mean is the attention sink of Xiao et al., "Efficient Streaming Language Models with
-//   Attention Sinks", 2023 (arXiv:2309.17453).
+// - first: a[t, 0]. A high mean is the attention sink of Xiao et al., "Efficient Streaming Language
+//   Models with Attention Sinks", 2023 (arXiv:2309.17453).
 // - induction: the sum of a[t, s] over the keys 0 < s < t whose preceding token is the present one,
-//   x[s-1] = x[t]: the prefix-matching score of Olsson et al., "In-context Learning and Induction Heads", 2022
-//   (arXiv:2209.11895), on the text at hand and not on repeated random tokens. Undefined (NaN) in a row whose
-//   token did not occur before, or only directly before.
+//   x[s-1] = x[t]: the prefix-matching score of Olsson et al., "In-context Learning and Induction
+//   Heads", 2022 (arXiv:2209.11895), on the text at hand and not on repeated random tokens.
+//   Undefined (NaN) in a row whose token did not occur before, or only directly before.
 //
 // Row 0 sees itself alone, so each of its scores is fixed by that; means leave it out.
 import type { Weights } from './types.js';

@@ -1,4 +1,5 @@
-// The scores of the heads of one layer as a table that can be sorted; choosing a head chooses it everywhere.
+// The scores of the heads of one layer as a table that can be sorted; choosing a head chooses it
+// everywhere.
 import { useState } from 'preact/hooks';
 import { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
 import type { FigureMessages, Place } from './messages.js';
@@ -27,7 +28,8 @@ export function sortedHeads(scores: readonly HeadScores[], { by, ascending }: Or
   if (by === 'head') return ascending ? heads : heads.reverse();
   const key = (head: number) => scores[head]![by];
   return heads.sort((a, b) => {
-    if (Number.isNaN(key(a)) || Number.isNaN(key(b))) return Number(Number.isNaN(key(a))) - Number(Number.isNaN(key(b)));
+    if (Number.isNaN(key(a)) || Number.isNaN(key(b)))
+      return Number(Number.isNaN(key(a))) - Number(Number.isNaN(key(b)));
     return (ascending ? key(a) - key(b) : key(b) - key(a)) || a - b;
   });
 }
@@ -50,7 +52,12 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
     ));
   const isSelected = (head: number | 'mean') => selected.layer === layer && selected.head === head;
   const headButton = (head: number | 'mean', name: string) => (
-    <button type="button" class="kv-link" aria-pressed={isSelected(head)} onClick={() => onSelect({ layer, head })}>
+    <button
+      type="button"
+      class="kv-link"
+      aria-pressed={isSelected(head)}
+      onClick={() => onSelect({ layer, head })}
+    >
       {name}
     </button>
   );
@@ -63,9 +70,16 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
             <tr>
               {columns.map((column) => (
                 <th key={column} scope="col" aria-sort={ariaSort(column)}>
-                  <button type="button" class="kv-sort" title={text.sortBy(title(column))} onClick={() => sortBy(column)}>
+                  <button
+                    type="button"
+                    class="kv-sort"
+                    title={text.sortBy(title(column))}
+                    onClick={() => sortBy(column)}
+                  >
                     {title(column)}
-                    <span aria-hidden="true">{order.by === column ? (order.ascending ? ' ↑' : ' ↓') : ''}</span>
+                    <span aria-hidden="true">
+                      {order.by === column ? (order.ascending ? ' ↑' : ' ↓') : ''}
+                    </span>
                   </button>
                 </th>
               ))}
@@ -113,7 +127,11 @@ function Score({ value, bar, none }: { value: number; bar: boolean; none: string
     );
   }
   return (
-    <data value={String(value)} class="kv-score" style={bar ? { '--part': `${100 * Math.min(1, value)}%` } : {}}>
+    <data
+      value={String(value)}
+      class="kv-score"
+      style={bar ? { '--part': `${100 * Math.min(1, value)}%` } : {}}
+    >
       {value.toFixed(6)}
     </data>
   );

@@ -3,8 +3,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { RefObject } from 'preact';
 
 /**
- * Width of an element in CSS pixels, 0 until it is known. An empty element before the contents measures the room
- * that they have.
+ * Width of an element in CSS pixels, 0 until it is known. An empty element before the contents
+ * measures the room that they have.
  */
 export function useWidth(ref: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
@@ -39,15 +39,16 @@ export function useDrawing(draw: () => void, inputs: readonly unknown[]): void {
 }
 
 /**
- * `value`, or while `key` keeps moving the one of at most `milliseconds` ago: for what costs more than a frame. A
- * change that leaves `key` is there at once.
+ * `value`, or while `key` keeps moving the one of at most `milliseconds` ago: for what costs more
+ * than a frame. A change that leaves `key` is there at once.
  */
 export function useThrottled<T>(value: T, key: unknown, milliseconds: number): T {
   const shown = useRef({ value, key, at: 0 });
   const [, again] = useState(0);
   const now = performance.now();
   const due = shown.current.at + milliseconds - now;
-  if (key === shown.current.key || due <= 0) shown.current = { value, key, at: key === shown.current.key ? shown.current.at : now };
+  if (key === shown.current.key || due <= 0)
+    shown.current = { value, key, at: key === shown.current.key ? shown.current.at : now };
   const late = key !== shown.current.key;
   useEffect(() => {
     if (!late) return;

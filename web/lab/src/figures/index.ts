@@ -8,13 +8,16 @@ export * from './types.js';
 export { visibleToken, exactDecimal, formatNumber } from './format.js';
 export { readTheme, defaultTheme, type FigureTheme } from './theme.js';
 
-export { AttentionStore, evidenceBytes, DEFAULT_BUDGET_BYTES, type AttentionStoreOptions } from './attention-store.js';
+export {
+  AttentionStore,
+  evidenceBytes,
+  DEFAULT_BUDGET_BYTES,
+  type AttentionStoreOptions,
+} from './attention-store.js';
 export { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
-export { colourMaximum } from './colour-scale.js';
 
 export { AttentionMap, type AttentionMapProps } from './attention-map.js';
 export { MapControls } from './controls.js';
-export { MapLegend } from './legend.js';
 export { Thumbnails, type ThumbnailsProps } from './thumbnails.js';
 export { TokenWeights, type TokenWeightsProps } from './token-weights.js';
 export { HeadTable, type HeadTableProps } from './head-table.js';

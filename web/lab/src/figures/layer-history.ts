@@ -1,5 +1,5 @@
-// The attention rows of one layer, over all calls of a session: exact rows while there is memory for them, and
-// what stays of them afterwards.
+// The attention rows of one layer, over all calls of a session: exact rows while there is memory
+// for them, and what stays of them afterwards.
 import { inductionKeys, rowScores, RunningScores, type HeadScores } from './head-stats.js';
 import { PooledMap } from './pooled-map.js';
 import type { MapSource, Weights } from './types.js';
@@ -25,7 +25,10 @@ export function meanOverHeads(weights: Weights, nHeads: number): Float64Array {
 }
 
 export class LayerHistory {
-  /** One more each time that rows seen before changed or went: what was drawn from them is out of date. */
+  /**
+   * One more each time that rows seen before changed or went: what was drawn from them is out of
+   * date.
+   */
   epoch = 0;
   /** Of the exact rows kept. */
   bytes = 0;
@@ -70,7 +73,10 @@ export class LayerHistory {
     this.#grow();
   }
 
-  /** The row of the next position, which the history keeps; `tokens` are the session's, up to it at least. */
+  /**
+   * The row of the next position, which the history keeps; `tokens` are the session's, up to it at
+   * least.
+   */
   append(weights: Weights, tokens: ArrayLike<number>): void {
     this.#grow();
     this.#put(this.length - 1, weights, 'call', tokens);
@@ -193,11 +199,23 @@ export class LayerHistory {
   }
 }
 
-/** The row of `query`, as the history keeps it, out of a dense `[nHeads, nRows, nColumns]` where it is row `row`. */
-export function rowOfMap(map: Weights, nHeads: number, nColumns: number, query: number, row: number): Weights {
+/**
+ * The row of `query`, as the history keeps it, out of a dense `[nHeads, nRows, nColumns]` where it
+ * is row `row`.
+ */
+export function rowOfMap(
+  map: Weights,
+  nHeads: number,
+  nColumns: number,
+  query: number,
+  row: number,
+): Weights {
   const length = query + 1;
   const nRows = map.length / (nHeads * nColumns);
-  const weights = map instanceof Float64Array ? new Float64Array(nHeads * length) : new Float32Array(nHeads * length);
+  const weights =
+    map instanceof Float64Array
+      ? new Float64Array(nHeads * length)
+      : new Float32Array(nHeads * length);
   for (let head = 0; head < nHeads; ++head) {
     const start = (head * nRows + row) * nColumns;
     weights.set(map.subarray(start, start + length), head * length);

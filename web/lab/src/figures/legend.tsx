@@ -12,7 +12,10 @@ interface MapLegendProps {
 }
 
 /** Both ends and the middle of the ramp, with the weights there. */
-export function legendTicks({ scale }: MapStyle, maximum: number): { place: number; label: string }[] {
+export function legendTicks(
+  { scale }: MapStyle,
+  maximum: number,
+): { place: number; label: string }[] {
   return [0, 0.5, 1].map((place) => {
     const label = decimal(unscaled(scale, place, maximum));
     return { place, label: scale === 'log' && place === 0 ? `≤ ${label}` : label };
@@ -27,7 +30,9 @@ function decimal(weight: number): string {
 
 /** The ramp as a CSS gradient of sixteen stops: no eye tells it from all 256. */
 export function rampGradient(palette: Palette): string {
-  const stops = Array.from({ length: 17 }, (_, i) => rampCss(palette, Math.min(LEVELS - 1, i * 16)));
+  const stops = Array.from({ length: 17 }, (_, i) =>
+    rampCss(palette, Math.min(LEVELS - 1, i * 16)),
+  );
   return `linear-gradient(to right, ${stops.join(', ')})`;
 }
 
@@ -41,7 +46,11 @@ export function MapLegend({ mapStyle, maximum, messages }: MapLegendProps) {
         <div class="kv-legend-ramp" style={{ background: rampGradient(mapStyle.palette) }} />
         <div class="kv-legend-ticks">
           {legendTicks(mapStyle, maximum).map(({ place, label }) => (
-            <span key={place} style={{ left: `${100 * place}%` }} data-end={place === 0 ? 'start' : place === 1 ? 'end' : ''}>
+            <span
+              key={place}
+              style={{ left: `${100 * place}%` }}
+              data-end={place === 0 ? 'start' : place === 1 ? 'end' : ''}
+            >
               {label}
             </span>
           ))}

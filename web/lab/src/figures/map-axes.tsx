@@ -29,7 +29,8 @@ export const TITLE = 20;
 function labels(layout: MapLayout, active: number | undefined): number[] {
   const positions = labelledPositions(layout);
   if (active === undefined) return positions;
-  const apart = (position: number) => Math.abs(tickAt(layout, position) - tickAt(layout, active)) >= LABEL_PITCH;
+  const apart = (position: number) =>
+    Math.abs(tickAt(layout, position) - tickAt(layout, active)) >= LABEL_PITCH;
   return [...positions.filter((position) => position !== active && apart(position)), active];
 }
 
@@ -37,7 +38,8 @@ export function MapAxes({ layout, tokens, gutter, active, messages }: MapAxesPro
   const { side } = layout;
   const height = TITLE + side + GAP + leaningHeight(gutter) + TITLE;
   const text = (position: number) => axisLabel(position, tokens[position] ?? '');
-  const cls = (position: number, of: number | undefined) => (position === of ? 'kv-tick kv-tick-active' : 'kv-tick');
+  const cls = (position: number, of: number | undefined) =>
+    position === of ? 'kv-tick kv-tick-active' : 'kv-tick';
   return (
     <svg class="kv-map-axes" width={gutter + GAP + side} height={height} aria-hidden="true">
       <text class="kv-axis-title" x={0} y={TITLE - 8}>
@@ -45,7 +47,12 @@ export function MapAxes({ layout, tokens, gutter, active, messages }: MapAxesPro
       </text>
       <g transform={`translate(${gutter}, ${TITLE})`}>
         {labels(layout, active?.query).map((position) => (
-          <text key={position} class={cls(position, active?.query)} y={tickAt(layout, position)} dy="0.35em">
+          <text
+            key={position}
+            class={cls(position, active?.query)}
+            y={tickAt(layout, position)}
+            dy="0.35em"
+          >
             {text(position)}
           </text>
         ))}

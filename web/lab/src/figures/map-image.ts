@@ -1,5 +1,5 @@
-// The pixels of a large map, one a cell: kept between drawings, so that an appended row costs its own cells
-// and nothing else.
+// The pixels of a large map, one a cell: kept between drawings, so that an appended row costs its
+// own cells and nothing else.
 import { levelOf, niceMaximum, rowMaximum } from './colour-scale.js';
 import { LEVELS, rampPixels } from './palette.js';
 import { isMasked, type AttentionMatrix, type MapStyle } from './types.js';
@@ -18,7 +18,10 @@ export class MapImage {
   capacity = 0;
   /** Cells along each side. */
   size = 0;
-  /** The weight that has the last colour. */
+  /**
+   * The weight that has the last colour. 1, so that all maps compare; with the sink hidden a round
+   * number just above the largest weight left, since without column 0 most maps are faint.
+   */
   maximum = 1;
   /** RGBA, `[capacity, capacity]`. */
   pixels: Uint32Array<ArrayBuffer> = new Uint32Array(0);
@@ -32,7 +35,14 @@ export class MapImage {
 
   /** Brings the pixels up to date with the matrix. */
   update(matrix: AttentionMatrix, style: MapStyle, block: number): Changed {
-    const drawnAs = [matrix.id, matrix.epoch, style.palette, style.scale, style.hideSink, block].join();
+    const drawnAs = [
+      matrix.id,
+      matrix.epoch,
+      style.palette,
+      style.scale,
+      style.hideSink,
+      block,
+    ].join();
     const size = Math.ceil(matrix.length / block);
     if (drawnAs !== this.#drawnAs || matrix.length < this.#rows || size > this.capacity) {
       this.#drawnAs = drawnAs;
@@ -46,7 +56,8 @@ export class MapImage {
       this.#clear(size);
     }
     const from = Math.floor(this.#rows / block);
-    for (; this.#rows < matrix.length; ++this.#rows) this.#drawRow(matrix, style, block, this.#rows);
+    for (; this.#rows < matrix.length; ++this.#rows)
+      this.#drawRow(matrix, style, block, this.#rows);
     this.size = size;
     return { from, to: size };
   }
@@ -70,7 +81,12 @@ export class MapImage {
     return niceMaximum(this.#largest);
   }
 
-  #drawRow(matrix: AttentionMatrix, { scale, hideSink }: MapStyle, block: number, query: number): void {
+  #drawRow(
+    matrix: AttentionMatrix,
+    { scale, hideSink }: MapStyle,
+    block: number,
+    query: number,
+  ): void {
     const row = matrix.row(query);
     if (!row) return;
     const start = Math.floor(query / block) * this.capacity;

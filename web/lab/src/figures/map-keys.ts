@@ -1,10 +1,14 @@
-// Moving over the cells of a map by keyboard. Only cells with a weight are visited: a key never after its query.
+// Moving over the cells of a map by keyboard. Only cells with a weight are visited: a key never
+// after its query.
 import type { Cell } from './types.js';
 
 /** Rows that Page Up and Page Down move by. */
 const PAGE = 10;
 
-/** Where a key leads from `cell`, or from the last cell when there is none; null when it is not a moving key. */
+/**
+ * Where a key leads from `cell`, or from the last cell when there is none; null when it is not a
+ * moving key.
+ */
 export function moveCell(
   cell: Cell | null,
   { key, ctrlKey, metaKey }: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey'>,

@@ -3,7 +3,9 @@ import type { AttentionMatrix, Cell } from './types.js';
 
 /** Cells are no larger than this, so that short prompts do not become posters. */
 const MAX_CELL = 30;
-/** From this many device pixels on a cell is a whole number of them, and so are all the same size. */
+/**
+ * From this many device pixels on a cell is a whole number of them, and so are all the same size.
+ */
 const WHOLE_PIXELS = 8;
 /** Between two labels of an axis. */
 export const LABEL_PITCH = 13;
@@ -34,16 +36,31 @@ export function layoutMap(length: number, available: number, pixelRatio: number)
   const fitting = Math.min(device / Math.max(1, cells), Math.round(MAX_CELL * pixelRatio));
   const deviceCell = fitting >= WHOLE_PIXELS ? Math.floor(fitting) : fitting;
   const deviceSide = Math.round(cells * deviceCell);
-  return { length, block, cells, cell: deviceCell / pixelRatio, side: deviceSide / pixelRatio, deviceSide };
+  return {
+    length,
+    block,
+    cells,
+    cell: deviceCell / pixelRatio,
+    side: deviceSide / pixelRatio,
+    deviceSide,
+  };
 }
 
 /** The cell at a point of the map; in a block that of its largest weight. */
-export function cellAt(layout: MapLayout, matrix: AttentionMatrix, x: number, y: number): Cell | null {
+export function cellAt(
+  layout: MapLayout,
+  matrix: AttentionMatrix,
+  x: number,
+  y: number,
+): Cell | null {
   const { block, cell, cells, length } = layout;
   const column = Math.floor(x / cell);
   const line = Math.floor(y / cell);
   if (column < 0 || line < 0 || column >= cells || line >= cells) return null;
-  let best: Cell = { query: Math.min(line * block, length - 1), key: Math.min(column * block, length - 1) };
+  let best: Cell = {
+    query: Math.min(line * block, length - 1),
+    key: Math.min(column * block, length - 1),
+  };
   let largest = -1;
   for (let query = line * block; query < Math.min((line + 1) * block, length); ++query) {
     const row = matrix.row(query);
@@ -58,7 +75,10 @@ export function cellAt(layout: MapLayout, matrix: AttentionMatrix, x: number, y:
 }
 
 /** Where a cell is drawn. */
-export function cellBox({ block, cell }: MapLayout, { query, key }: Cell): { x: number; y: number; side: number } {
+export function cellBox(
+  { block, cell }: MapLayout,
+  { query, key }: Cell,
+): { x: number; y: number; side: number } {
   return { x: Math.floor(key / block) * cell, y: Math.floor(query / block) * cell, side: cell };
 }
 
@@ -67,12 +87,17 @@ export function tickAt({ block, cell }: MapLayout, position: number): number {
   return (Math.floor(position / block) + 0.5) * cell;
 }
 
-/** Positions that are labelled: all of them, or every 2nd, 5th, 10th, 20th, ... where they would collide. */
+/**
+ * Positions that are labelled: all of them, or every 2nd, 5th, 10th, 20th, ... where they would
+ * collide.
+ */
 export function labelledPositions({ length, block, cell }: MapLayout): number[] {
   const pitch = cell / block;
   let step = 1;
   for (let power = 1; step * pitch < LABEL_PITCH; power *= 10) {
-    step = [power, 2 * power, 5 * power].find((candidate) => candidate * pitch >= LABEL_PITCH) ?? 10 * power;
+    step =
+      [power, 2 * power, 5 * power].find((candidate) => candidate * pitch >= LABEL_PITCH) ??
+      10 * power;
   }
   return Array.from({ length: Math.ceil(length / step) }, (_, i) => i * step);
 }

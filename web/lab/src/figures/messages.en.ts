@@ -1,7 +1,8 @@
 import type { FigureMessages } from './messages.js';
 
 const headName = (head: number | 'mean') => (head === 'mean' ? 'mean over heads' : `head ${head}`);
-const plural = (n: number, one: string, many: string) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+const plural = (n: number, one: string, many: string) =>
+  `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 
 export const en: FigureMessages = {
   locale: 'en',
@@ -16,7 +17,8 @@ export const en: FigureMessages = {
       'Page Up and Page Down move ten rows, Escape lets go.',
     queries: 'query: the position that looks',
     keys: 'key: the position looked at',
-    cell: (query, key, weight) => `${query.position} ${query.token} → ${key.position} ${key.token}: ${weight}`,
+    cell: (query, key, weight) =>
+      `${query.position} ${query.token} → ${key.position} ${key.token}: ${weight}`,
     maskedFuture: (query, key) =>
       `${query.position} ${query.token} → ${key.position} ${key.token}: no weight, the key lies in the future`,
     maskedWindow: (query, key, window) =>
@@ -31,8 +33,10 @@ export const en: FigureMessages = {
     pooled: (block) => `Each pixel is the largest of ${block} × ${block} weights.`,
     source: ({ state, replayedRows }, rows) => {
       if (state === 'dropped') return 'Older rows of this layer gave way to the memory budget.';
-      if (state === 'never') return 'Some rows of this layer were not captured when they were computed.';
-      if (replayedRows === 0) return `All ${plural(rows, 'row', 'rows')} as the calls computed them.`;
+      if (state === 'never')
+        return 'Some rows of this layer were not captured when they were computed.';
+      if (replayedRows === 0)
+        return `All ${plural(rows, 'row', 'rows')} as the calls computed them.`;
       return `${plural(replayedRows, 'row', 'rows')} of ${rows} recomputed by replay, the others as the calls computed them.`;
     },
     recompute: 'Recompute by replay',
@@ -44,7 +48,6 @@ export const en: FigureMessages = {
     weight: 'weight',
     masked: 'no weight (future)',
     sinkHidden: 'position 0 hidden',
-    below: (value) => `≤ ${value}`,
   },
 
   controls: {
@@ -91,9 +94,15 @@ export const en: FigureMessages = {
     label: (layer) => `Scores of the heads of layer ${layer}`,
     head: 'Head',
     mean: 'Mean over heads',
-    scores: { entropy: 'Entropy (bits)', previous: 'Previous token', first: 'First token', induction: 'Induction' },
+    scores: {
+      entropy: 'Entropy (bits)',
+      previous: 'Previous token',
+      first: 'First token',
+      induction: 'Induction',
+    },
     definitions: {
-      entropy: 'Entropy of the weights of a row: 0 bits when one key takes all, log2 n when n keys share equally.',
+      entropy:
+        'Entropy of the weights of a row: 0 bits when one key takes all, log2 n when n keys share equally.',
       previous: 'Weight that a position gives to the one directly before it.',
       first: 'Weight that a position gives to position 0, the attention sink (Xiao et al., 2023).',
       induction:
@@ -102,7 +111,8 @@ export const en: FigureMessages = {
     },
     sortBy: (column) => `Sort by ${column}`,
     none: 'not defined here',
-    allRows: (rows) => `Means over the rows seen (${plural(rows, 'position', 'positions')}); row 0, which sees itself alone, is left out.`,
+    allRows: (rows) =>
+      `Means over the rows seen (${plural(rows, 'position', 'positions')}); row 0, which sees itself alone, is left out.`,
     oneRow: ({ position, token }) => `Of the row of position ${position} ${token} alone.`,
   },
 
@@ -134,8 +144,7 @@ export const en: FigureMessages = {
     point: (length, cached, replay, measured, avoided) =>
       `${plural(length, 'token', 'tokens')}: ${cached} with the cache, ${replay} by replay ` +
       `(${measured ? 'measured' : 'computed'}), ${avoided} avoided`,
-    sums:
-      'Each sum runs over all calls so far. A square marks a prefix whose replay was run; what it adds is measured, what the others add is computed.',
+    sums: 'Each sum runs over all calls so far. A square marks a prefix whose replay was run; what it adds is measured, what the others add is computed.',
     noReplayTime: 'No replay has been run yet, so there is no time to compare with.',
     table: 'Sums up to each prefix',
     phase: { prefill: 'prefill', decode: 'decode', extend: 'extend' },

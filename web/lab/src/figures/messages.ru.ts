@@ -1,6 +1,7 @@
 import type { FigureMessages } from './messages.js';
 
-const headName = (head: number | 'mean') => (head === 'mean' ? 'среднее по головам' : `голова ${head}`);
+const headName = (head: number | 'mean') =>
+  head === 'mean' ? 'среднее по головам' : `голова ${head}`;
 const rules = new Intl.PluralRules('ru');
 
 /** Three forms: 1 строка, 2 строки, 5 строк. */
@@ -26,7 +27,8 @@ export const ru: FigureMessages = {
       'Page Up и Page Down сдвигают на десять строк, Escape снимает выбор.',
     queries: 'запрос: позиция, которая смотрит',
     keys: 'ключ: позиция, на которую смотрят',
-    cell: (query, key, weight) => `${query.position} ${query.token} → ${key.position} ${key.token}: ${weight}`,
+    cell: (query, key, weight) =>
+      `${query.position} ${query.token} → ${key.position} ${key.token}: ${weight}`,
     maskedFuture: (query, key) =>
       `${query.position} ${query.token} → ${key.position} ${key.token}: веса нет, ключ в будущем`,
     maskedWindow: (query, key, window) =>
@@ -40,7 +42,8 @@ export const ru: FigureMessages = {
     hint: 'Наведите на ячейку, чтобы прочесть вес; щелчок закрепляет её.',
     pooled: (block) => `Каждый пиксель — наибольший из ${block} × ${block} весов.`,
     source: ({ state, replayedRows }, n) => {
-      if (state === 'dropped') return 'Старые строки этого слоя уступили место: кончился отведённый объём памяти.';
+      if (state === 'dropped')
+        return 'Старые строки этого слоя уступили место: кончился отведённый объём памяти.';
       if (state === 'never') return 'Часть строк этого слоя не сохраняли, когда их вычисляли.';
       if (replayedRows === 0) return `Все строки такие, какими их вычислили вызовы (${rows(n)}).`;
       return `Заново вычислено прогоном: ${rows(replayedRows)} из ${n}; остальные такие, какими их вычислили вызовы.`;
@@ -54,7 +57,6 @@ export const ru: FigureMessages = {
     weight: 'вес',
     masked: 'веса нет (будущее)',
     sinkHidden: 'позиция 0 скрыта',
-    below: (value) => `≤ ${value}`,
   },
 
   controls: {
@@ -101,9 +103,15 @@ export const ru: FigureMessages = {
     label: (layer) => `Оценки голов слоя ${layer}`,
     head: 'Голова',
     mean: 'Среднее по головам',
-    scores: { entropy: 'Энтропия (бит)', previous: 'Предыдущий токен', first: 'Первый токен', induction: 'Индукция' },
+    scores: {
+      entropy: 'Энтропия (бит)',
+      previous: 'Предыдущий токен',
+      first: 'Первый токен',
+      induction: 'Индукция',
+    },
     definitions: {
-      entropy: 'Энтропия весов строки: 0 бит, когда всё берёт один ключ, log2 n, когда n ключей делят поровну.',
+      entropy:
+        'Энтропия весов строки: 0 бит, когда всё берёт один ключ, log2 n, когда n ключей делят поровну.',
       previous: 'Вес, который позиция отдаёт предыдущей.',
       first: 'Вес, который позиция отдаёт позиции 0, стоку внимания (Xiao и др., 2023).',
       induction:
@@ -112,7 +120,8 @@ export const ru: FigureMessages = {
     },
     sortBy: (column) => `Сортировать: ${column}`,
     none: 'здесь не определено',
-    allRows: (n) => `Средние по увиденным строкам (${plural(n, 'позиция', 'позиции', 'позиций')}); строка 0, которая видит только себя, не в счёт.`,
+    allRows: (n) =>
+      `Средние по увиденным строкам (${plural(n, 'позиция', 'позиции', 'позиций')}); строка 0, которая видит только себя, не в счёт.`,
     oneRow: ({ position, token }) => `Только строка позиции ${position} ${token}.`,
   },
 
@@ -144,8 +153,7 @@ export const ru: FigureMessages = {
     point: (length, cached, replay, measured, avoided) =>
       `${tokens(length)}: с кешем ${cached}, прогоном ${replay} ` +
       `(${measured ? 'измерено' : 'вычислено'}), сбережено ${avoided}`,
-    sums:
-      'Каждая сумма — по всем вызовам до этого места. Квадрат стоит там, где прогон был: его вклад измерен, вклад остальных вычислен.',
+    sums: 'Каждая сумма — по всем вызовам до этого места. Квадрат стоит там, где прогон был: его вклад измерен, вклад остальных вычислен.',
     noReplayTime: 'Прогонов ещё не было, сравнивать время не с чем.',
     table: 'Суммы до каждого префикса',
     phase: { prefill: 'prefill', decode: 'decode', extend: 'extend' },

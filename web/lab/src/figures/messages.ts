@@ -1,5 +1,5 @@
-// Every text that a figure shows or says. The page's message files hold one object of this type for each
-// language; messages.en.ts and messages.ru.ts are ready to be used as they are.
+// Every text that a figure shows or says. The page's message files hold one object of this type for
+// each language; messages.en.ts and messages.ru.ts are ready to be used as they are.
 import type { MapSource, Palette, ScaleKind } from './types.js';
 import type { HeadScore } from './head-stats.js';
 import type { WorkMetric } from './work-series.js';
@@ -48,8 +48,6 @@ export interface FigureMessages {
     readonly weight: string;
     readonly masked: string;
     readonly sinkHidden: string;
-    /** Weights below the first step of the logarithmic scale. */
-    readonly below: (value: string) => string;
   };
 
   readonly controls: {
@@ -77,7 +75,11 @@ export interface FigureMessages {
     readonly label: (layer: number, head: number | 'mean') => string;
     readonly outgoing: string;
     readonly incoming: string;
-    readonly token: (place: Place, outgoing: string | undefined, incoming: string | undefined) => string;
+    readonly token: (
+      place: Place,
+      outgoing: string | undefined,
+      incoming: string | undefined,
+    ) => string;
     readonly selected: (place: Place) => string;
     readonly incomingUnknown: string;
     readonly hint: string;
@@ -111,7 +113,13 @@ export interface FigureMessages {
     readonly avoided: string;
     readonly instructions: string;
     /** One point read out; values are already formatted. */
-    readonly point: (length: number, cached: string, replay: string, measured: boolean, avoided: string) => string;
+    readonly point: (
+      length: number,
+      cached: string,
+      replay: string,
+      measured: boolean,
+      avoided: string,
+    ) => string;
     /** What a sum is made of. */
     readonly sums: string;
     readonly noReplayTime: string;

@@ -1,9 +1,9 @@
 // Colour ramps of 256 entries as 8-bit sRGB.
 //
-// cividis: Nunez, Anderton, Renslow, "Optimizing colormaps with consideration for color vision deficiency",
-// 2018; it reads the same with and without red-green colour blindness. inferno: Smith and van der Walt, 2015.
-// Both are the published tables of matplotlib, six hexadecimal digits an entry. greys is linear from white to
-// black. Lightness is monotonic in all three.
+// cividis: Nunez, Anderton, Renslow, "Optimizing colormaps with consideration for color vision
+// deficiency", 2018; it reads the same with and without red-green colour blindness. inferno: Smith
+// and van der Walt, 2015. Both are the published tables of matplotlib, six hexadecimal digits an
+// entry. greys is linear from white to black. Lightness is monotonic in all three.
 import type { Palette } from './types.js';
 
 /** Entries of every ramp. */
@@ -47,7 +47,9 @@ const inferno = `
 
 function parse(table: string): Uint8Array {
   const digits = table.replace(/\s/g, '');
-  return Uint8Array.from({ length: 3 * LEVELS }, (_, i) => parseInt(digits.slice(2 * i, 2 * i + 2), 16));
+  return Uint8Array.from({ length: 3 * LEVELS }, (_, i) =>
+    parseInt(digits.slice(2 * i, 2 * i + 2), 16),
+  );
 }
 
 const ramps: Readonly<Record<Palette, Uint8Array>> = {

@@ -1,12 +1,15 @@
-// A whole attention map in at most SIDE x SIDE numbers: each is the largest weight of a square block, so that a
-// thin line (the previous token, say) stays visible at any length. One row is added in O(row); when the map
-// outgrows its side, blocks double.
+// A whole attention map in at most SIDE x SIDE numbers: each is the largest weight of a square
+// block, so that a thin line (the previous token, say) stays visible at any length. One row is
+// added in O(row); when the map outgrows its side, blocks double.
 import type { Weights } from './types.js';
 
 /** Blocks along each side, at most. */
 export const SIDE = 64;
 
-/** In place of a weight where a block has none: it lies in the future, outside the window, or was not seen. */
+/**
+ * In place of a weight where a block has none: it lies in the future, outside the window, or was
+ * not seen.
+ */
 export const NO_WEIGHT = -1;
 
 export class PooledMap {

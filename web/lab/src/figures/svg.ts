@@ -1,10 +1,19 @@
-// Figures as files that stand alone: SVG text with its colours and fonts inside, and PNG made from it.
+// Figures as files that stand alone: SVG text with its colours and fonts inside, and PNG made from
+// it.
 import type { AttentionStore } from './attention-store.js';
 import { AtlasImage } from './atlas-image.js';
 import { hatchSvg } from './hatch.js';
 import { legendTicks } from './legend.js';
 import { MapImage } from './map-image.js';
-import { axisLabel, LABEL_ANGLE, labelledPositions, labelWidth, layoutMap, leaningHeight, tickAt } from './map-layout.js';
+import {
+  axisLabel,
+  LABEL_ANGLE,
+  labelledPositions,
+  labelWidth,
+  layoutMap,
+  leaningHeight,
+  tickAt,
+} from './map-layout.js';
 import type { FigureMessages } from './messages.js';
 import { LEVELS, rampCss } from './palette.js';
 import { SIDE } from './pooled-map.js';
@@ -19,10 +28,17 @@ const MAX_RECTANGLES = 48;
 const PADDING = 16;
 const TITLE = 28;
 
-const escaped: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+const escaped: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+};
 // Control characters are not allowed in XML, not even escaped.
 const escape = (text: string) =>
-  text.replace(/[&<>"]/g, (char) => escaped[char]!).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
+  text
+    .replace(/[&<>"]/g, (char) => escaped[char]!)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
 
 interface TextOptions {
   readonly fill: string;
@@ -42,24 +58,42 @@ function text(x: number, y: number, content: string, options: TextOptions): stri
   );
 }
 
-function standalone(width: number, height: number, title: string, theme: FigureTheme, body: string): string {
+function standalone(
+  width: number,
+  height: number,
+  title: string,
+  theme: FigureTheme,
+  body: string,
+): string {
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">` +
     `<title>${escape(title)}</title><defs>${hatchSvg('hatch', theme)}</defs>` +
     `<rect width="${width}" height="${height}" fill="${theme.surface}"/>` +
-    text(PADDING, PADDING + 12, title, { fill: theme.text, size: 14, weight: 600, family: theme.fontSans }) +
+    text(PADDING, PADDING + 12, title, {
+      fill: theme.text,
+      size: 14,
+      weight: 600,
+      family: theme.fontSans,
+    }) +
     `${body}</svg>`
   );
 }
 
 /** `<image>` of a part of `pixels`, each pixel a square. */
-function image(pixels: Uint32Array<ArrayBuffer>, stride: number, part: Rectangle, at: Rectangle): string {
+function image(
+  pixels: Uint32Array<ArrayBuffer>,
+  stride: number,
+  part: Rectangle,
+  at: Rectangle,
+): string {
   const canvas = document.createElement('canvas');
   canvas.width = part.width;
   canvas.height = part.height;
   const bytes = new Uint8ClampedArray(pixels.buffer);
   const data = new ImageData(bytes, stride, pixels.length / stride);
-  canvas.getContext('2d')!.putImageData(data, -part.x, -part.y, part.x, part.y, part.width, part.height);
+  canvas
+    .getContext('2d')!
+    .putImageData(data, -part.x, -part.y, part.x, part.y, part.width, part.height);
   return (
     `<image x="${at.x}" y="${at.y}" width="${at.width}" height="${at.height}" preserveAspectRatio="none"` +
     ` style="image-rendering:pixelated" href="${canvas.toDataURL('image/png')}"/>`
@@ -74,7 +108,14 @@ interface Rectangle {
 }
 
 /** The ramp with its ticks, 200 wide and 40 high. */
-function legend(x: number, y: number, style: MapStyle, maximum: number, messages: FigureMessages, theme: FigureTheme): string {
+function legend(
+  x: number,
+  y: number,
+  style: MapStyle,
+  maximum: number,
+  messages: FigureMessages,
+  theme: FigureTheme,
+): string {
   const width = 200;
   const stops = Array.from({ length: 17 }, (_, i) => {
     const colour = rampCss(style.palette, Math.min(LEVELS - 1, i * 16));
@@ -124,7 +165,8 @@ export function mapSvg({ matrix, head, tokens, mapStyle, messages, theme }: MapE
     const at = tickAt(layout, position);
     const leaning = `translate(${left + at + 3} ${top + side + 12}) rotate(${LABEL_ANGLE})`;
     return (
-      text(left - 6, top + at + 4, label(position), tick) + text(0, 0, label(position), { ...tick, transform: leaning })
+      text(left - 6, top + at + 4, label(position), tick) +
+      text(0, 0, label(position), { ...tick, transform: leaning })
     );
   });
   const named = { fill: theme.textMuted, family: theme.fontSans };
@@ -137,23 +179,39 @@ export function mapSvg({ matrix, head, tokens, mapStyle, messages, theme }: MapE
   const drawn =
     cells > MAX_RECTANGLES
       ? image(pixels.pixels, pixels.capacity, whole, plot)
-      : rectangles(pixels, cells, (column, line) => ({ x: left + column * cell, y: top + line * cell, width: cell, height: cell }));
+      : rectangles(pixels, cells, (column, line) => ({
+          x: left + column * cell,
+          y: top + line * cell,
+          width: cell,
+          height: cell,
+        }));
   const background = `<rect x="${left}" y="${top}" width="${side}" height="${side}" fill="url(#hatch)" stroke="${theme.lineStrong}"/>`;
   const width = Math.max(left + side, PADDING + 460) + PADDING;
   const body =
-    background + drawn + axes.join('') + titles + legend(PADDING, below + 28, mapStyle, pixels.maximum, messages, theme);
+    background +
+    drawn +
+    axes.join('') +
+    titles +
+    legend(PADDING, below + 28, mapStyle, pixels.maximum, messages, theme);
   return standalone(width, below + 84, messages.map.label(head.layer, head.head), theme, body);
 }
 
 /** One `<rect>` for each pixel that is not transparent. */
-function rectangles({ pixels, capacity }: MapImage, cells: number, at: (column: number, line: number) => Rectangle): string {
+function rectangles(
+  { pixels, capacity }: MapImage,
+  cells: number,
+  at: (column: number, line: number) => Rectangle,
+): string {
   const bytes = new Uint8Array(pixels.buffer);
   const parts: string[] = [];
   for (let line = 0; line < cells; ++line) {
     for (let column = 0; column < cells; ++column) {
       const [r, g, b, a] = bytes.subarray(4 * (line * capacity + column));
       const { x, y, width, height } = at(column, line);
-      if (a) parts.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="rgb(${r},${g},${b})"/>`);
+      if (a)
+        parts.push(
+          `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="rgb(${r},${g},${b})"/>`,
+        );
     }
   }
   return `<g shape-rendering="crispEdges">${parts.join('')}</g>`;
@@ -186,12 +244,23 @@ export function thumbnailsSvg({ store, mapStyle, messages, theme }: ThumbnailsEx
       const at = { x: left + x(column), y: top + y(layer), width: tile, height: tile };
       body += `<rect x="${at.x}" y="${at.y}" width="${tile}" height="${tile}" fill="url(#hatch)"/>`;
       if (blocks === 0) continue;
-      body += image(atlas.pixels, atlas.width, { x: column * SIDE, y: layer * SIDE, width: blocks, height: blocks }, at);
+      body += image(
+        atlas.pixels,
+        atlas.width,
+        { x: column * SIDE, y: layer * SIDE, width: blocks, height: blocks },
+        at,
+      );
     }
   }
   const below = top + height + 20;
   body += legend(left, below, mapStyle, atlas.maximum, messages, theme);
-  return standalone(Math.max(left + width, 476) + PADDING, below + 56, messages.thumbnails.label, theme, body);
+  return standalone(
+    Math.max(left + width, 476) + PADDING,
+    below + 56,
+    messages.thumbnails.label,
+    theme,
+    body,
+  );
 }
 
 export interface WorkExport {
@@ -219,12 +288,18 @@ export function workSvg({ points, metric, axes, messages, theme }: WorkExport): 
       `<path d="M${at} ${bottom}v4" stroke="${theme.lineStrong}"/>` +
       text(at, bottom + 17, label, { ...named, anchor: 'middle' }),
   );
-  const cachedDot = (x: number, y: number) => `<circle cx="${x}" cy="${y}" r="3" fill="${theme.cached}"/>`;
-  const measured = (x: number, y: number) => `<rect x="${x - 4}" y="${y - 4}" width="8" height="8" fill="${theme.replay}"/>`;
+  const cachedDot = (x: number, y: number) =>
+    `<circle cx="${x}" cy="${y}" r="3" fill="${theme.cached}"/>`;
+  const measured = (x: number, y: number) =>
+    `<rect x="${x - 4}" y="${y - 4}" width="8" height="8" fill="${theme.replay}"/>`;
   const computed = (x: number, y: number) =>
     `<path d="M${x} ${y - 4}l4 4l-4 4l-4 -4z" fill="${theme.surface}" stroke="${theme.replay}" stroke-width="1.5"/>`;
   const marks = markedPoints(plot.points).map(({ point, x, cachedY, replayY }) => {
-    const replay = Number.isNaN(replayY) ? '' : point.replayMeasured ? measured(x, replayY) : computed(x, replayY);
+    const replay = Number.isNaN(replayY)
+      ? ''
+      : point.replayMeasured
+        ? measured(x, replayY)
+        : computed(x, replayY);
     return replay + (Number.isNaN(cachedY) ? '' : cachedDot(x, cachedY));
   });
   const key = [
@@ -251,7 +326,10 @@ export function svgBlob(svg: string): Blob {
 }
 
 /** The SVG as pixels, `scale` device pixels for each of its own. */
-export async function pngBlob(svg: string, { scale = 2 }: { readonly scale?: number } = {}): Promise<Blob> {
+export async function pngBlob(
+  svg: string,
+  { scale = 2 }: { readonly scale?: number } = {},
+): Promise<Blob> {
   const address = URL.createObjectURL(svgBlob(svg));
   try {
     const drawing = new Image();
@@ -262,7 +340,10 @@ export async function pngBlob(svg: string, { scale = 2 }: { readonly scale?: num
     canvas.height = Math.round(drawing.naturalHeight * scale);
     canvas.getContext('2d')!.drawImage(drawing, 0, 0, canvas.width, canvas.height);
     return await new Promise((resolve, reject) =>
-      canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error('the figure is too large for a PNG'))), 'image/png'),
+      canvas.toBlob(
+        (blob) => (blob ? resolve(blob) : reject(new Error('the figure is too large for a PNG'))),
+        'image/png',
+      ),
     );
   } finally {
     URL.revokeObjectURL(address);

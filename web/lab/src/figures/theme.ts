@@ -1,5 +1,5 @@
-// The colours and fonts of the figures as plain values, for canvases and exports, where custom properties
-// do not reach.
+// The colours and fonts of the figures as plain values, for canvases and exports, where custom
+// properties do not reach.
 
 export interface FigureTheme {
   readonly surface: string;
@@ -31,7 +31,10 @@ const properties: Readonly<Record<keyof FigureTheme, string>> = {
   fontMono: '--font-mono',
 };
 
-/** What figures look like on a page that sets no custom properties, and in exports made outside of one. */
+/**
+ * What figures look like on a page that sets no custom properties, and in exports made outside of
+ * one.
+ */
 export const defaultTheme: FigureTheme = {
   surface: '#ffffff',
   masked: '#efede8',
@@ -52,7 +55,8 @@ export function readTheme(element: Element): FigureTheme {
   const computed = getComputedStyle(element);
   const theme: Record<string, string> = {};
   for (const [name, property] of Object.entries(properties)) {
-    theme[name] = computed.getPropertyValue(property).trim() || defaultTheme[name as keyof FigureTheme];
+    theme[name] =
+      computed.getPropertyValue(property).trim() || defaultTheme[name as keyof FigureTheme];
   }
   return theme as Record<keyof FigureTheme, string>;
 }

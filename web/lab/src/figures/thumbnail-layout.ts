@@ -1,4 +1,5 @@
-// Where the thumbnails are, in CSS pixels: layers below each other, the mean over heads last in its line.
+// Where the thumbnails are, in CSS pixels: layers below each other, the mean over heads last in its
+// line.
 
 /** Room for the names of the layers and of the columns. */
 export const LEFT = 24;
@@ -20,7 +21,11 @@ export interface ThumbnailLayout {
   y(layer: number): number;
 }
 
-export function layoutThumbnails(nLayers: number, nHeads: number, available: number): ThumbnailLayout {
+export function layoutThumbnails(
+  nLayers: number,
+  nHeads: number,
+  available: number,
+): ThumbnailLayout {
   const room = available - LEFT - RIGHT - MEAN_GAP - nHeads * GAP;
   const tile = Math.max(MIN_TILE, Math.min(MAX_TILE, Math.floor(room / (nHeads + 1))));
   const x = (column: number) => LEFT + column * (tile + GAP) + (column === nHeads ? MEAN_GAP : 0);

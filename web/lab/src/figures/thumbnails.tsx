@@ -1,5 +1,5 @@
-// Every head of every layer at a glance, and the choice of one. One canvas has all pixels; over it lies a grid
-// of empty cells, which take clicks, focus and names.
+// Every head of every layer at a glance, and the choice of one. One canvas has all pixels; over it
+// lies a grid of empty cells, which take clicks, focus and names.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { AtlasImage } from './atlas-image.js';
 import type { AttentionStore } from './attention-store.js';
@@ -22,11 +22,19 @@ export interface ThumbnailsProps {
 }
 
 /** Where an arrow key leads. */
-function move({ layer, head }: HeadRef, key: string, nLayers: number, nHeads: number): HeadRef | null {
+function move(
+  { layer, head }: HeadRef,
+  key: string,
+  nLayers: number,
+  nHeads: number,
+): HeadRef | null {
   const column = head === 'mean' ? nHeads : head;
   const to = (toLayer: number, toColumn: number): HeadRef => {
     const inside = Math.max(0, Math.min(nHeads, toColumn));
-    return { layer: Math.max(0, Math.min(nLayers - 1, toLayer)), head: inside === nHeads ? 'mean' : inside };
+    return {
+      layer: Math.max(0, Math.min(nLayers - 1, toLayer)),
+      head: inside === nHeads ? 'mean' : inside,
+    };
   };
   const moves: Readonly<Record<string, HeadRef>> = {
     ArrowUp: to(layer - 1, column),
@@ -39,7 +47,10 @@ function move({ layer, head }: HeadRef, key: string, nLayers: number, nHeads: nu
   return moves[key] ?? null;
 }
 
-/** The pixels of all thumbnails, copied tile by tile to where they are seen: all of them, or the lines that changed. */
+/**
+ * The pixels of all thumbnails, copied tile by tile to where they are seen: all of them, or the
+ * lines that changed.
+ */
 class Surface {
   readonly atlas: AtlasImage;
   readonly #source = document.createElement('canvas');
@@ -51,18 +62,29 @@ class Surface {
     this.#source.height = this.atlas.height;
   }
 
-  draw(canvas: HTMLCanvasElement, layout: ThumbnailLayout, pixelRatio: number, style: MapStyle, theme: string): void {
+  draw(
+    canvas: HTMLCanvasElement,
+    layout: ThumbnailLayout,
+    pixelRatio: number,
+    style: MapStyle,
+    theme: string,
+  ): void {
     const { atlas, store } = this;
     const { from, to } = atlas.update(style);
     const blocks = Array.from({ length: store.nLayers }, (_, layer) => atlas.blocks(layer));
     const drawn = [canvas, layout, pixelRatio, theme, ...blocks];
-    const same = drawn.length === this.#drawn.length && drawn.every((value, i) => value === this.#drawn[i]);
+    const same =
+      drawn.length === this.#drawn.length && drawn.every((value, i) => value === this.#drawn[i]);
     this.#drawn = drawn;
     this.#copy(from, to);
     if (same && from >= to) return;
 
     const device = (length: number) => Math.round(length * pixelRatio);
-    const [width, height, side] = [device(layout.width), device(layout.height), device(layout.tile)];
+    const [width, height, side] = [
+      device(layout.width),
+      device(layout.height),
+      device(layout.tile),
+    ];
     if (canvas.width !== width) canvas.width = width;
     if (canvas.height !== height) canvas.height = height;
     const context = canvas.getContext('2d')!;
@@ -79,7 +101,8 @@ class Surface {
       for (let column = 0; column < atlas.columns; ++column) {
         const x = device(layout.x(column));
         context.fillRect(x, y, side, side);
-        if (n > 0) context.drawImage(this.#source, column * SIDE, layer * SIDE, n, n, x, y, side, side);
+        if (n > 0)
+          context.drawImage(this.#source, column * SIDE, layer * SIDE, n, n, x, y, side, side);
       }
       context.restore();
     });
@@ -89,7 +112,11 @@ class Surface {
   #copy(from: number, to: number): void {
     if (from >= to) return;
     const { atlas } = this;
-    const data = new ImageData(new Uint8ClampedArray(atlas.pixels.buffer), atlas.width, atlas.height);
+    const data = new ImageData(
+      new Uint8ClampedArray(atlas.pixels.buffer),
+      atlas.width,
+      atlas.height,
+    );
     const context = this.#source.getContext('2d')!;
     for (let layer = 0; layer < this.store.nLayers; ++layer) {
       context.putImageData(data, 0, 0, 0, layer * SIDE + from, atlas.width, to - from);
@@ -111,7 +138,8 @@ export function Thumbnails(props: ThumbnailsProps) {
   // Not subscribed to: the page renders this figure when it wants it to follow.
   const revision = store.revision.peek();
   useDrawing(() => {
-    if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle, theme);
+    if (canvas.current && width > 0)
+      surface.draw(canvas.current, layout, pixelRatio, mapStyle, theme);
   }, [surface, layout, pixelRatio, mapStyle, theme, revision]);
 
   // The keyboard's choice carries the focus along.
@@ -141,7 +169,12 @@ export function Thumbnails(props: ThumbnailsProps) {
   handlers.current = { select, onKeyDown };
   const cells = useMemo(
     () => (
-      <div role="grid" ref={grid} aria-label={messages.thumbnails.label} onKeyDown={(event) => handlers.current.onKeyDown(event)}>
+      <div
+        role="grid"
+        ref={grid}
+        aria-label={messages.thumbnails.label}
+        onKeyDown={(event) => handlers.current.onKeyDown(event)}
+      >
         <ThumbnailCells
           layout={layout}
           nLayers={nLayers}
@@ -158,14 +191,24 @@ export function Thumbnails(props: ThumbnailsProps) {
     <figure class="kv-figure kv-thumbnails">
       <div class="kv-thumbnails-frame">
         <div ref={frame} />
-        <div class="kv-thumbnails-body" style={{ width: `${layout.width}px`, height: `${layout.height}px` }}>
-          <canvas ref={canvas} aria-hidden="true" style={{ width: `${layout.width}px`, height: `${layout.height}px` }} />
+        <div
+          class="kv-thumbnails-body"
+          style={{ width: `${layout.width}px`, height: `${layout.height}px` }}
+        >
+          <canvas
+            ref={canvas}
+            aria-hidden="true"
+            style={{ width: `${layout.width}px`, height: `${layout.height}px` }}
+          />
           {cells}
         </div>
       </div>
       <figcaption class="kv-note">
         {messages.thumbnails.caption(store.pooled({ layer: 0, head: 0 }).block, store.length)}
-        {partial.map((layer) => ` ${messages.thumbnails.partial(layer, store.rowsPooled(layer), store.length)}`)}
+        {partial.map(
+          (layer) =>
+            ` ${messages.thumbnails.partial(layer, store.rowsPooled(layer), store.length)}`,
+        )}
         <span class="hidden-visually"> {messages.thumbnails.instructions}</span>
       </figcaption>
     </figure>
@@ -182,7 +225,14 @@ interface ThumbnailCellsProps {
 }
 
 /** The rows of the grid: names of columns and layers, and a cell over each thumbnail. */
-function ThumbnailCells({ layout, nLayers, nHeads, selected, onSelect, messages }: ThumbnailCellsProps) {
+function ThumbnailCells({
+  layout,
+  nLayers,
+  nHeads,
+  selected,
+  onSelect,
+  messages,
+}: ThumbnailCellsProps) {
   const { tile, x, y } = layout;
   const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
   const box = (left: number, top: number, width: number, height: number) => ({
@@ -198,7 +248,12 @@ function ThumbnailCells({ layout, nLayers, nHeads, selected, onSelect, messages 
           {messages.thumbnails.layerColumn}
         </span>
         {columns.map((column) => (
-          <span key={column} role="columnheader" class="kv-thumbnails-name" style={box(x(column), 0, tile, TOP)}>
+          <span
+            key={column}
+            role="columnheader"
+            class="kv-thumbnails-name"
+            style={box(x(column), 0, tile, TOP)}
+          >
             {column === nHeads ? messages.thumbnails.meanColumn : column}
           </span>
         ))}

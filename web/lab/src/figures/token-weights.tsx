@@ -1,6 +1,7 @@
-// What one token looks at and what looks at it, on the text itself: a bar below a token for the weight that it
-// gets, a bar above for the weight that it gives. Height and tint say the same; the number is read on hover and
-// on focus. Arrow keys move the focus, Enter chooses the token that has it.
+// What one token looks at and what looks at it, on the text itself: a bar below a token for the
+// weight that it gets, a bar above for the weight that it gives. Height and tint say the same; the
+// number is read on hover and on focus. Arrow keys move the focus, Enter chooses the token that has
+// it.
 import { Component } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { scaled } from './colour-scale.js';
@@ -25,7 +26,10 @@ export interface TokenWeightsProps {
   readonly onAnnounce?: Announce;
 }
 
-/** Heights that are told apart; most weights are near 0, and so most chips stay as they are from row to row. */
+/**
+ * Heights that are told apart; most weights are near 0, and so most chips stay as they are from row
+ * to row.
+ */
 const STEPS = 22;
 
 interface ChipProps {
@@ -42,7 +46,10 @@ interface ChipProps {
 /** Bars are backgrounds: elements for them would triple what there is to lay out and paint. */
 function bars(below: number, above: number): Record<string, string> {
   const style: Record<string, string> = {};
-  for (const [name, place] of [['out', below], ['in', above]] as const) {
+  for (const [name, place] of [
+    ['out', below],
+    ['in', above],
+  ] as const) {
     if (place === 0) continue;
     style[`--${name}`] = String(place);
     style[`--${name}-tint`] = `${Math.round(45 + 55 * place)}%`;
@@ -53,7 +60,9 @@ function bars(below: number, above: number): Record<string, string> {
 /** One token; drawn anew only when something of it changed, since there may be thousands. */
 class Chip extends Component<ChipProps> {
   override shouldComponentUpdate(next: ChipProps): boolean {
-    return (Object.keys(next) as (keyof ChipProps)[]).some((name) => next[name] !== this.props[name]);
+    return (Object.keys(next) as (keyof ChipProps)[]).some(
+      (name) => next[name] !== this.props[name],
+    );
   }
 
   override render({ position, token, name, selected, focusable, below, above }: ChipProps) {
@@ -91,7 +100,8 @@ export function TokenWeights(props: TokenWeightsProps) {
 }
 
 function TokenWeightsNow(props: TokenWeightsProps) {
-  const { tokens, selected, outgoing, incoming, head, onSelect, messages, mapStyle, onAnnounce } = props;
+  const { tokens, selected, outgoing, incoming, head, onSelect, messages, mapStyle, onAnnounce } =
+    props;
   const list = useRef<HTMLDivElement>(null);
   const [read, setRead] = useState<number | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
@@ -101,8 +111,10 @@ function TokenWeightsNow(props: TokenWeightsProps) {
   const largestIncoming = useMemo(() => largest(incoming, selected), [incoming, selected]);
 
   const weightTo = (position: number) => (position <= selected ? outgoing?.[position] : undefined);
-  const weightFrom = (position: number) => (position >= selected ? incoming?.[position] : undefined);
-  const exact = (weight: number | undefined) => (weight === undefined ? undefined : exactDecimal(weight));
+  const weightFrom = (position: number) =>
+    position >= selected ? incoming?.[position] : undefined;
+  const exact = (weight: number | undefined) =>
+    weight === undefined ? undefined : exactDecimal(weight);
   const name = (position: number) =>
     messages.weights.token(
       { position, token: tokens[position] ?? '' },
@@ -110,7 +122,9 @@ function TokenWeightsNow(props: TokenWeightsProps) {
       exact(weightFrom(position)),
     );
   const bar = (weight: number | undefined, maximum: number) =>
-    weight === undefined || maximum === 0 ? 0 : Math.round(STEPS * scaled(kind, weight, maximum)) / STEPS;
+    weight === undefined || maximum === 0
+      ? 0
+      : Math.round(STEPS * scaled(kind, weight, maximum)) / STEPS;
 
   const choose = (position: number) => {
     onSelect(position);
@@ -121,7 +135,8 @@ function TokenWeightsNow(props: TokenWeightsProps) {
     return chip ? Number(chip.dataset['position']) : null;
   };
   const last = tokens.length - 1;
-  const within = (position: number | null) => (position !== null && position <= last ? position : null);
+  const within = (position: number | null) =>
+    position !== null && position <= last ? position : null;
   const focusable = within(focused) ?? Math.min(selected, last);
   const onKeyDown = (event: KeyboardEvent) => {
     const moves: Readonly<Record<string, number>> = {
@@ -133,7 +148,9 @@ function TokenWeightsNow(props: TokenWeightsProps) {
     const to = moves[event.key];
     if (event.key === 'Enter' || event.key === ' ') choose(focusable);
     else if (to !== undefined) {
-      list.current?.querySelector<HTMLElement>(`[data-position="${Math.max(0, Math.min(last, to))}"]`)?.focus();
+      list.current
+        ?.querySelector<HTMLElement>(`[data-position="${Math.max(0, Math.min(last, to))}"]`)
+        ?.focus();
     } else return;
     event.preventDefault();
   };
@@ -144,9 +161,11 @@ function TokenWeightsNow(props: TokenWeightsProps) {
   };
 
   const shown = within(read);
-  // Names with numbers where the focus is or can go next; the others are too many to keep up with every row.
+  // Names with numbers where the focus is or can go next; the others are too many to keep up with
+  // every row.
   const named = new Set([shown, focusable - 1, focusable, focusable + 1, 0, last]);
-  const place = (position: number) => messages.weights.token({ position, token: tokens[position] ?? '' }, undefined, undefined);
+  const place = (position: number) =>
+    messages.weights.token({ position, token: tokens[position] ?? '' }, undefined, undefined);
   return (
     <figure class="kv-figure kv-weights">
       <div
@@ -190,7 +209,9 @@ function TokenWeightsNow(props: TokenWeightsProps) {
           <span>
             {messages.legend.weight}, {messages.controls.scales[kind]}
           </span>
-          {incoming === undefined && tokens.length > 0 && <span>{messages.weights.incomingUnknown}</span>}
+          {incoming === undefined && tokens.length > 0 && (
+            <span>{messages.weights.incomingUnknown}</span>
+          )}
         </p>
       </figcaption>
     </figure>

@@ -1,5 +1,5 @@
-// What the figures share: which head is looked at, which cell, how a weight becomes a colour, and the
-// matrix of weights as every figure reads it.
+// What the figures share: which head is looked at, which cell, how a weight becomes a colour, and
+// the matrix of weights as every figure reads it.
 
 /** The typed arrays that weights come in: the compute type of the session. */
 export type Weights = Float32Array | Float64Array;
@@ -31,8 +31,8 @@ export interface MapStyle {
 }
 
 /**
- * The attention weights of one head. Rows may be missing: `row` is then undefined. A row has the weights
- * of keys `0..query`.
+ * The attention weights of one head. Rows may be missing: `row` is then undefined. A row has the
+ * weights of keys `0..query`.
  */
 export interface AttentionMatrix {
   /** Tells the maps of different heads apart. */
@@ -49,15 +49,21 @@ export interface AttentionMatrix {
 /** Where the rows of a head's map come from; a figure says it next to the map. */
 export interface MapSource {
   /**
-   * `kept`: every row is at hand. `dropped`: older rows gave way to the memory budget. `never`: the calls
-   * that made the rows did not capture them.
+   * `kept`: every row is at hand. `dropped`: older rows gave way to the memory budget. `never`: the
+   * calls that made the rows did not capture them.
    */
   readonly state: 'kept' | 'dropped' | 'never';
-  /** Of the rows at hand, how many (counted from row 0) came from a replay and not from the call itself. */
+  /**
+   * Of the rows at hand, how many (counted from row 0) came from a replay and not from the call
+   * itself.
+   */
   readonly replayedRows: number;
 }
 
-/** Whether the key of a cell lies after its query, or outside the sliding window: such a cell has no weight. */
+/**
+ * Whether the key of a cell lies after its query, or outside the sliding window: such a cell has no
+ * weight.
+ */
 export function isMasked(query: number, key: number, slidingWindow: number): boolean {
   return key > query || (slidingWindow > 0 && query - key >= slidingWindow);
 }

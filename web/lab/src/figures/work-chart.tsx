@@ -1,5 +1,5 @@
-// Avoided work: what the cache did against what replays do, summed up to each prefix. To assistive technology
-// and the keyboard it is a slider over the prefixes; WorkTable has the same numbers.
+// Avoided work: what the cache did against what replays do, summed up to each prefix. To assistive
+// technology and the keyboard it is a slider over the prefixes; WorkTable has the same numbers.
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
 import { Choice } from './controls.js';
 import { formatNumber } from './format.js';
@@ -24,7 +24,11 @@ export function formatWork(value: number, metric: WorkMetric, locale: string): s
   return formatNumber(value, locale, metric === 'milliseconds' ? 3 : 0);
 }
 
-export function describePoint(point: WorkPoint, metric: WorkMetric, messages: FigureMessages): string {
+export function describePoint(
+  point: WorkPoint,
+  metric: WorkMetric,
+  messages: FigureMessages,
+): string {
   const format = (value: number) => formatWork(value, metric, messages.locale);
   return messages.work.point(
     point.length,
@@ -161,10 +165,22 @@ interface WorkControlsProps {
   readonly messages: FigureMessages;
 }
 
-export function WorkControls({ metric, axes, onMetric, onAxes, messages: { work } }: WorkControlsProps) {
+export function WorkControls({
+  metric,
+  axes,
+  onMetric,
+  onAxes,
+  messages: { work },
+}: WorkControlsProps) {
   return (
     <div class="kv-controls">
-      <Choice name={work.metric} options={WORK_METRICS} value={metric} labels={work.metrics} onChange={onMetric} />
+      <Choice
+        name={work.metric}
+        options={WORK_METRICS}
+        value={metric}
+        labels={work.metrics}
+        onChange={onMetric}
+      />
       <Choice
         name={work.axes}
         options={['linear', 'logLog'] as const}

@@ -1,5 +1,6 @@
-// The drawing of the chart of avoided work, the same on the page and in exports: axes, lines, marks. A disc is
-// what the cache did, a filled square a replay that was run, an open diamond one that was computed.
+// The drawing of the chart of avoided work, the same on the page and in exports: axes, lines,
+// marks. A disc is what the cache did, a filled square a replay that was run, an open diamond one
+// that was computed.
 import type { FigureMessages } from './messages.js';
 import { areaPath, linePath, markedPoints, type PlotPoint, type WorkPlot } from './work-scales.js';
 import type { WorkMetric } from './work-series.js';
@@ -62,8 +63,12 @@ export function WorkMarks({ plot, metric, messages, active }: WorkMarksProps) {
           />
         ),
       )}
-      {read && !Number.isNaN(read.replayY) && <circle class="kv-read-ring" cx={read.x} cy={read.replayY} r={7} />}
-      {read && !Number.isNaN(read.cachedY) && <circle class="kv-read-ring" cx={read.x} cy={read.cachedY} r={7} />}
+      {read && !Number.isNaN(read.replayY) && (
+        <circle class="kv-read-ring" cx={read.x} cy={read.replayY} r={7} />
+      )}
+      {read && !Number.isNaN(read.cachedY) && (
+        <circle class="kv-read-ring" cx={read.x} cy={read.cachedY} r={7} />
+      )}
     </>
   );
 }

@@ -22,7 +22,12 @@ export interface PlotPoint {
 export interface WorkPlot {
   readonly width: number;
   readonly height: number;
-  readonly margin: { readonly left: number; readonly right: number; readonly top: number; readonly bottom: number };
+  readonly margin: {
+    readonly left: number;
+    readonly right: number;
+    readonly top: number;
+    readonly bottom: number;
+  };
   readonly points: readonly PlotPoint[];
   readonly xTicks: readonly Tick[];
   readonly yTicks: readonly Tick[];
@@ -34,8 +39,8 @@ const X_PITCH = 64;
 const Y_PITCH = 44;
 
 /**
- * Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, the powers alone where there are too many, and evenly
- * spaced numbers where there are hardly any.
+ * Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, the powers alone where there are too
+ * many, and evenly spaced numbers where there are hardly any.
  */
 function logTicks([low, high]: readonly [number, number], count: number): number[] {
   const exponents = range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1);
@@ -60,12 +65,22 @@ export function plotWork(
   locale: string,
 ): WorkPlot {
   const logLog = axes === 'logLog';
-  const values = points.flatMap(({ cached, replay }) => [cached[metric], replay[metric]]).filter((value) => value > 0);
+  const values = points
+    .flatMap(({ cached, replay }) => [cached[metric], replay[metric]])
+    .filter((value) => value > 0);
   const top = max(values) ?? 1;
-  const [firstLength = 1, lastLength = 1] = extent(points, ({ length }) => length) as [number?, number?];
+  const [firstLength = 1, lastLength = 1] = extent(points, ({ length }) => length) as [
+    number?,
+    number?,
+  ];
   const [smallest = 1] = extent(values) as [number?, number?];
 
-  const inner = { left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
+  const inner = {
+    left: margin.left,
+    right: width - margin.right,
+    top: margin.top,
+    bottom: height - margin.bottom,
+  };
   const xDomain = [firstLength, Math.max(lastLength, firstLength + 1)];
   const yDomain = logLog ? [smallest, Math.max(top, smallest * 10)] : [0, top];
   const make = logLog ? scaleLog : scaleLinear;
@@ -76,7 +91,8 @@ export function plotWork(
   const yCount = Math.max(2, Math.floor((inner.bottom - inner.top) / Y_PITCH));
   const ticksOf = (scale: typeof x, count: number) =>
     logLog ? logTicks(scale.domain() as [number, number], count) : scale.ticks(count);
-  // A narrow range of lengths has no round number in a logarithmic axis: its ends then say what it is.
+  // A narrow range of lengths has no round number in a logarithmic axis: its ends then say what it
+  // is.
   const xValues = ticksOf(x, xCount).filter(Number.isInteger);
   const shown = xValues.length >= 2 ? xValues : [...new Set([firstLength, lastLength])];
   const at = (value: number) => (Number.isFinite(value) && (!logLog || value > 0) ? y(value) : NaN);
@@ -91,7 +107,10 @@ export function plotWork(
       replayY: at(point.replay[metric]),
     })),
     xTicks: shown.map((value) => ({ at: x(value), label: value.toLocaleString(locale) })),
-    yTicks: ticksOf(y, yCount).map((value) => ({ at: y(value), label: compactNumber(value, locale) })),
+    yTicks: ticksOf(y, yCount).map((value) => ({
+      at: y(value),
+      label: compactNumber(value, locale),
+    })),
   };
 }
 
@@ -105,13 +124,20 @@ export function linePath(points: readonly PlotPoint[], y: (point: PlotPoint) => 
 
 /** The area between the two lines: what the cache spared. */
 export function areaPath(points: readonly PlotPoint[]): string {
-  const both = points.filter(({ cachedY, replayY }) => !Number.isNaN(cachedY) && !Number.isNaN(replayY));
+  const both = points.filter(
+    ({ cachedY, replayY }) => !Number.isNaN(cachedY) && !Number.isNaN(replayY),
+  );
   if (both.length < 2) return '';
-  const back = [...both].reverse().map(({ x, cachedY }) => `L${x.toFixed(2)} ${cachedY.toFixed(2)}`);
+  const back = [...both]
+    .reverse()
+    .map(({ x, cachedY }) => `L${x.toFixed(2)} ${cachedY.toFixed(2)}`);
   return `${linePath(both, ({ replayY }) => replayY)}${back.join('')}Z`;
 }
 
-/** Points that get a mark: every replay that was run, both ends, and of the others what leaves them apart. */
+/**
+ * Points that get a mark: every replay that was run, both ends, and of the others what leaves them
+ * apart.
+ */
 export function markedPoints(points: readonly PlotPoint[], pitch = 9): PlotPoint[] {
   let lastX = -Infinity;
   return points.filter(({ point, x }, i) => {

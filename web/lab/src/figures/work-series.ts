@@ -1,15 +1,16 @@
-// Sums of work up to each prefix of a session: as the cache did it, and as complete-prefix replays do it.
+// Sums of work up to each prefix of a session: as the cache did it, and as complete-prefix replays
+// do it.
 //
-// What the cache did is measured, always. A replay is measured where one of that length was run; elsewhere its
-// counters are the package's computed ones, and its time follows from the multiply-adds a millisecond of the
-// replays that were run.
+// What the cache did is measured, always. A replay is measured where one of that length was run;
+// elsewhere its counters are the package's computed ones, and its time follows from the
+// multiply-adds a millisecond of the replays that were run.
 import { computedReplayWork, type Config, type StepInfo, type StepPhase, type Work } from 'kvlens';
 
 export const WORK_METRICS = ['scores', 'causalScores', 'multiplyAdds', 'milliseconds'] as const;
 
 /**
- * `scores`: entries of attention tensors made (a cached row has its length, a replay T x T); `causalScores`:
- * query-key products computed.
+ * `scores`: entries of attention tensors made (a cached row has its length, a replay T x T);
+ * `causalScores`: query-key products computed.
  */
 export type WorkMetric = (typeof WORK_METRICS)[number];
 
@@ -24,7 +25,9 @@ export interface WorkPoint {
   readonly cached: WorkTotals;
   /** Sum of a replay of each prefix so far; `milliseconds` is NaN when no replay was run at all. */
   readonly replay: WorkTotals;
-  /** Whether the replay of this very prefix was run, so that what it adds to the sums is measured. */
+  /**
+   * Whether the replay of this very prefix was run, so that what it adds to the sums is measured.
+   */
   readonly replayMeasured: boolean;
 }
 
@@ -62,7 +65,10 @@ function plus(sum: WorkTotals, counts: Counts, milliseconds: number): WorkTotals
   };
 }
 
-/** The calls that made the rows the session has now: those of a branch that was cut off are left out. */
+/**
+ * The calls that made the rows the session has now: those of a branch that was cut off are left
+ * out.
+ */
 export function presentSteps(steps: readonly StepInfo[]): StepInfo[] {
   const present: StepInfo[] = [];
   for (const step of steps) {
@@ -72,8 +78,15 @@ export function presentSteps(steps: readonly StepInfo[]): StepInfo[] {
   return present;
 }
 
-/** One point for each call that made present rows; of several replays of one length the first counts. */
-export function workSeries(config: Config, steps: readonly StepInfo[], replays: readonly ReplayRun[]): WorkPoint[] {
+/**
+ * One point for each call that made present rows; of several replays of one length the first
+ * counts.
+ */
+export function workSeries(
+  config: Config,
+  steps: readonly StepInfo[],
+  replays: readonly ReplayRun[],
+): WorkPoint[] {
   const runs = new Map<number, ReplayRun>();
   for (const run of replays) if (!runs.has(run.nTokens)) runs.set(run.nTokens, run);
   let rateProducts = 0;
@@ -88,10 +101,17 @@ export function workSeries(config: Config, steps: readonly StepInfo[], replays: 
   return presentSteps(steps).map((step) => {
     const run = runs.get(step.kvLen);
     const counts = countsOf(run ? run.work : computedReplayWork(config, step.kvLen));
-    const milliseconds = run?.milliseconds ?? (counts.multiplyAdds * rateMilliseconds) / rateProducts;
+    const milliseconds =
+      run?.milliseconds ?? (counts.multiplyAdds * rateMilliseconds) / rateProducts;
     cached = plus(cached, countsOf(step.work), step.milliseconds);
     replay = plus(replay, counts, milliseconds);
-    return { length: step.kvLen, phase: step.phase, cached, replay, replayMeasured: run !== undefined };
+    return {
+      length: step.kvLen,
+      phase: step.phase,
+      cached,
+      replay,
+      replayMeasured: run !== undefined,
+    };
   });
 }
 

@@ -13,18 +13,25 @@ export function WorkTable({ points, metric, messages }: WorkTableProps) {
   const text = messages.work;
   const format = (value: number) => formatWork(value, metric, messages.locale);
   return (
-    <div class="kv-scroll kv-work-table" role="region" tabIndex={0} aria-label={`${text.table}: ${text.metrics[metric]}`}>
+    <div
+      class="kv-scroll kv-work-table"
+      role="region"
+      tabIndex={0}
+      aria-label={`${text.table}: ${text.metrics[metric]}`}
+    >
       <table>
         <caption>
           {text.table}: {text.metrics[metric]}
         </caption>
         <thead>
           <tr>
-            {[text.length, text.call, text.cached, text.replay, text.avoided, text.replayKind].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
+            {[text.length, text.call, text.cached, text.replay, text.avoided, text.replayKind].map(
+              (title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody>
