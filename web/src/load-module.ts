@@ -6,7 +6,7 @@ import { variantFiles, type Choice } from './variants.js';
 
 type Factory = (options: {
   readonly threads: number;
-  readonly mainScriptUrlOrBlob: string;
+  readonly mainScriptUrlOrBlob?: string;
   readonly locateFile: (name: string) => string;
   readonly instantiateWasm: (
     imports: WebAssembly.Imports,
@@ -32,10 +32,13 @@ export async function loadModule({ variant, threads }: Choice, wasm: ModuleOptio
     const module = await new Promise<MainModule>((resolve, reject) => {
       factory({
         threads,
-        mainScriptUrlOrBlob: files.script.href,
+        // Node finds the script by itself, and takes no address of a file here.
+        ...(files.script.protocol !== 'file:' && { mainScriptUrlOrBlob: files.script.href }),
         locateFile: () => files.wasm.href,
         instantiateWasm(imports, receive) {
-          WebAssembly.instantiate(compiled, imports).then((instance) => receive(instance, compiled), reject);
+          WebAssembly.instantiate(compiled, imports)
+            .then((instance) => receive(instance, compiled))
+            .catch(reject);
           return {};
         },
       }).then(resolve, reject);

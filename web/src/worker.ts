@@ -50,4 +50,5 @@ async function endpoint(): Promise<Endpoint> {
   return nodeEndpoint(parentPort);
 }
 
-expose(port, await endpoint());
+// Not awaited at the top level, which workers that bundlers make of this may not have.
+void endpoint().then((end) => expose(port, end));
