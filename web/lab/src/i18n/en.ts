@@ -84,6 +84,7 @@ export const en = {
     none: 'none',
     precision: { f32: 'single precision', f64: 'double precision' },
     pairing: { interleaved: 'interleaved pairs', half_split: 'half-split pairs' },
+    size: (n: string) => `${n} parameters`,
     threads: (n: number) => plural(n, 'thread', 'threads'),
     oneThread: 'One thread. How to get more',
     oneThreadWhy:
@@ -106,6 +107,7 @@ export const en = {
       `“${text}” is not a token id: ids here are whole numbers from 0 to ${vocab - 1}.`,
     tooLong: (n: number, capacity: number) =>
       `The prompt has ${plural(n, 'token', 'tokens')}, the cache holds ${capacity}.`,
+    empty: 'Type something first.',
     all: 'Prefill',
     allAnew: 'Prefill anew',
     one: 'One token',

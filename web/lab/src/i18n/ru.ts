@@ -88,6 +88,7 @@ export const ru: Messages = {
     none: 'нет',
     precision: { f32: 'одинарная точность', f64: 'двойная точность' },
     pairing: { interleaved: 'чередующиеся пары', half_split: 'пары из двух половин' },
+    size: (n) => `параметров: ${n}`,
     threads: (n) => count(n, 'поток', 'потока', 'потоков'),
     oneThread: 'Один поток. Как получить больше',
     oneThreadWhy:
@@ -108,6 +109,7 @@ export const ru: Messages = {
     token: (piece, id) => `${piece}, номер ${id}`,
     notAnId: (piece, vocab) => `«${piece}» — не номер токена: здесь нужны целые числа от 0 до ${vocab - 1}.`,
     tooLong: (n, capacity) => `В промпте ${tokens(n)}, а кэш вмещает ${capacity}.`,
+    empty: 'Сначала введите что-нибудь.',
     all: 'Prefill',
     allAnew: 'Prefill заново',
     one: 'Один токен',

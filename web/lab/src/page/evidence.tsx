@@ -52,15 +52,15 @@ function Browse() {
   );
 }
 
-function Counters({ call }: { readonly call: Call }) {
+function Counters({ call, tokens }: { readonly call: Call; readonly tokens: string }) {
   const t = text.value.evidence;
-  const { step, how, tokens } = call;
+  const { step, how } = call;
   const { work } = step;
   const [firstAppended = 0] = step.rowsAppended;
   const everywhere = step.rowsAppended.every((n) => n === firstAppended);
   const facts: readonly (readonly [string, string, string])[] = [
     ['phase', t.phase, text.value.timeline.phases[step.phase]],
-    ['how', t.how, `${whole(tokens.length)} ${t.hows[how]}`],
+    ['how', t.how, `${tokens} ${t.hows[how]}`],
     ['position', t.position, whole(step.position)],
     ['length', t.length, t.fromTo(step.kvLenBefore, step.kvLen)],
     [
@@ -134,28 +134,30 @@ function TopTokens({ call }: { readonly call: Call }) {
   );
 }
 
+/** What the call was given: a token by its text, several by their number. */
+function tokensOf(call: Call, index: number): string {
+  const [only] = call.tokens;
+  if (call.tokens.length !== 1 || only === undefined) return text.value.prompt.tokens(call.tokens.length);
+  // A fork may have dropped its row.
+  const row = trace.value?.rows.find((held) => held.call === index);
+  return row ? visibleToken(row.text) : `id ${only}`;
+}
+
 export function Evidence() {
   const t = text.value.evidence;
   const call = shownCall.value;
+  const index = shownCallIndex.value;
   const all = calls.value.length;
-  const earlier = shownCallIndex.value < all - 1;
-  const tokens =
-    call?.tokens.length === 1
-      ? trace.value?.rows.find((row) => row.call === shownCallIndex.value)
-      : undefined;
   return (
     <section class="block" aria-labelledby="evidence-heading" id="evidence">
       <div class="block-head">
-        <h2 id="evidence-heading">{earlier ? t.headingEarlier(shownCallIndex.value + 1, all) : t.heading}</h2>
+        <h2 id="evidence-heading">{index < all - 1 ? t.headingEarlier(index + 1, all) : t.heading}</h2>
         {all > 0 && <Browse />}
       </div>
-      <p class="about">
-        {t.about}
-        {tokens && <span class="muted"> {visibleToken(tokens.text)}</span>}
-      </p>
+      <p class="about">{t.about}</p>
       {call ? (
         <>
-          <Counters call={call} />
+          <Counters call={call} tokens={tokensOf(call, index)} />
           <TopTokens call={call} />
         </>
       ) : (

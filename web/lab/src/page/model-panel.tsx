@@ -188,7 +188,7 @@ export function ModelPanel() {
       </ProblemAt>
       {shown && (
         <p class="muted small" data-testid="model-line">
-          {whole(shown.nParameters)} · {shown.dtypes.map(([dtype]) => dtype).join(', ')} ·{' '}
+          {t.size(whole(shown.nParameters))} · {shown.dtypes.map(([dtype]) => dtype).join(', ')} ·{' '}
           {t.threads(started?.info.threads ?? 1)}
         </p>
       )}

@@ -49,7 +49,7 @@ export function PromptPanel() {
   const tooLong = shown && n > shown.capacity ? t.prompt.tooLong(n, shown.capacity) : undefined;
   const unavailable = !isLive.value
     ? t.run.why.not_live
-    : (tooLong ?? (n === 0 ? t.run.nextNone : undefined));
+    : (tooLong ?? (n === 0 ? t.prompt.empty : undefined));
   return (
     <section class="panel" aria-labelledby="prompt-heading" id="prompt">
       <h2 id="prompt-heading">{t.prompt.heading}</h2>
