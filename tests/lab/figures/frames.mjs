@@ -1,6 +1,8 @@
 // Prints what a frame of the figures costs in headless Chromium, at 12 x 12 heads x 1,024 positions
-// and while decoding stories260K:   node tests/lab/figures/frames.mjs [--check] With --check it
-// fails when the median script time of a frame is above the 16.7 ms of 60 frames a second.
+// and while decoding stories260K:
+//   node tests/lab/figures/frames.mjs [--check]
+// With --check it fails when the median script time of a frame is above the 16.7 ms of 60 frames a
+// second.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from '@playwright/test';
