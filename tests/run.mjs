@@ -25,7 +25,9 @@ const stages = [
   { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
   { name: 'clang-tidy', groups: ['lint'], commands: [
     ...build('tidy'), configure('wasm'), [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy']] },
-  { name: 'build', groups: ['build'], commands: [...build('wasm'), ['node', 'tests/support/build-package.mjs']] },
+  { name: 'build', groups: ['build', 'web'], commands: [...build('wasm'), ['node', 'tests/support/build-package.mjs']] },
+  { name: 'web', groups: ['web'], commands: [
+    ['npx', 'tsc', '-p', 'tests/web'], ['npx', 'vitest', 'run', '--no-color']] },
   { name: 'lab-build', groups: ['lab-build'], commands: [
     ['npx', 'tsc', '-p', 'web/lab'], ['npx', 'vite', 'build', 'web/lab', '--logLevel', 'warn']] },
   { name: 'lab', groups: ['lab'], commands: [

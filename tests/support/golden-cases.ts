@@ -108,11 +108,11 @@ export async function checkTypes(core: Core, files: CheckpointInput, golden: Typ
   };
 }
 
-/** One line of a table of results. */
-export function typesRow(name: string, { error, nearTies }: TypesResult): string {
-  const [f64, f32] = [error.f64, error.f32].map((value) => value.toExponential(2).padStart(9));
-  const ties = nearTies.length === 0 ? '' : `   near ties lost at ${nearTies.join(', ')}`;
-  return `  ${name.padEnd(28)} ${f64} ${f32}${ties}`;
+/** A table of results; the test runner shows lines that begin with a bar. */
+export function typesTable(title: string, results: readonly (readonly [string, TypesResult])[]): string {
+  const rows = results.map(([name, { error, nearTies }]) =>
+    `| ${name} | ${error.f64.toExponential(2)} | ${error.f32.toExponential(2)} | ${nearTies.join(', ') || 'none'} |`);
+  return [`| ${title} | largest error of the last logits in f64 | in f32 | near ties lost in f32, by position |`, ...rows].join('\n');
 }
 
 export interface BlockTable {

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  checkBlocks, checkHfCase, checkTypes, storedTypes, typesRow, type BlockTable, type HfGolden, type TypesGolden,
+  checkBlocks, checkHfCase, checkTypes, storedTypes, typesTable, type BlockTable, type HfGolden, type TypesGolden,
 } from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
@@ -50,7 +50,7 @@ function jsonCases(path: string): Case[] {
     return [{
       name: basename(gguf),
       run: async () => {
-        console.log(typesRow(basename(gguf), await checkTypes(await sharedCore(), bytes(gguf), golden, type)));
+        console.log(typesTable(dirname(path), [[basename(gguf), await checkTypes(await sharedCore(), bytes(gguf), golden, type)]]));
       },
     }];
   });
@@ -67,7 +67,7 @@ test.skipIf(folders.length > 0)('no further golden folders were given', () => {}
 
 for (const folder of folders) {
   const found = cases(folder);
-  console.log(`${folder}: ${found.length} cases`);
+  console.log(`[  GOLDEN  ] ${folder}: ${found.length} cases`);
   describe(folder, () => {
     test('has cases', () => expect(found.length).toBeGreaterThan(0));
     for (const { name, run } of found) test(name, run);

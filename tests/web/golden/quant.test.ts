@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Core } from 'kvlens/core';
 import { fixtureBytes, fixtureJson } from '../../support/fixtures.js';
-import { checkBlocks, checkTypes, storedTypes, typesRow, type BlockTable, type TypesGolden } from '../../support/golden-cases.js';
+import { checkBlocks, checkTypes, storedTypes, typesTable, type BlockTable, type TypesGolden, type TypesResult } from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
 let core: Core;
@@ -17,10 +17,8 @@ test('every stored type reads back as the values that its blocks stand for', asy
   for (const [type, dtype] of types) checkBlocks(core, table, type, dtype);
 });
 
-const rows: string[] = [];
-afterAll(() => {
-  console.log(`quant256, largest error of the last logits against float64, computed in f64 and in f32:\n${rows.join('\n')}`);
-});
+const results: [string, TypesResult][] = [];
+afterAll(() => console.log(typesTable('quant256', results)));
 
 describe('quant256', () => {
   test.each(['Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q2_K', 'Q3_K_M', 'Q4_K_M', 'Q5_K_M', 'Q6_K'])(
@@ -29,7 +27,7 @@ describe('quant256', () => {
       const golden = await fixtureJson<TypesGolden>('quant/quant256.json');
       const result = await checkTypes(core, await fixtureBytes(`quant/quant256-${type}.gguf`), golden, type);
       expect(result.error.f64).toBeLessThan(1e-5);
-      rows.push(typesRow(type, result));
+      results.push([type, result]);
     },
   );
 });

@@ -6,7 +6,7 @@ import type { TokenizerData } from '../../../web/src/text/tokenizer-data.js';
 import { createTokenizer } from '../../../web/src/text/tokenizer.js';
 import { fixtureFiles, modelFromCheckpoint } from '../../support/checkpoint-model.js';
 import { fixtureJson } from '../../support/fixtures.js';
-import { checkTypes, typesRow, type TypesGolden } from '../../support/golden-cases.js';
+import { checkTypes, typesTable, type TypesGolden, type TypesResult } from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
 interface Runs {
@@ -71,13 +71,13 @@ test('the whole story in f32, to the token that ends it', async () => {
 
 test('every storage type against float64: argmax at every position', async () => {
   const types = await fixtureJson<TypesGolden>(`${folder}/stories260K-types.json`);
-  const rows: string[] = [];
+  const results: [string, TypesResult][] = [];
   for (const type of Object.keys(types.types)) {
     const result = await checkTypes(core, await fixtureFiles(`${folder}/stories260K-${type}.gguf`), types, type);
-    rows.push(typesRow(type, result));
+    results.push([type, result]);
     expect(result.nearTies).toEqual([]);
     expect(result.error.f64).toBeLessThan(1e-5);
     if (type === 'f32' || type === 'f16') expect(result.error.f32).toBeLessThan(5e-5);
   }
-  console.log(`stories260K, largest error of the last logits against float64, computed in f64 and in f32:\n${rows.join('\n')}`);
+  console.log(typesTable('stories260K', results));
 });

@@ -57,7 +57,7 @@ describe('the tarball', () => {
       const size = (extension: string): number => gzipSync(readFileSync(join(root, `dist/kvlens-${variant}.${extension}`)), { level: 9 }).length;
       return [variant, size('wasm') + size('mjs')] as const;
     });
-    console.log(`.wasm + .mjs, gzip: ${sizes.map(([variant, size]) => `${variant} ${(size / 1024).toFixed(1)} KB`).join(', ')}`);
+    console.log(`| .wasm + .mjs, gzip | ${sizes.map(([variant, size]) => `${variant} ${(size / 1024).toFixed(1)} KB`).join(' | ')} |`);
     for (const [variant, size] of sizes) expect(size, variant).toBeLessThanOrEqual(200 * 1024);
   });
 
