@@ -182,6 +182,47 @@ test('the toy model’s attention is the package’s, to the last digit', async 
   core.dispose();
 });
 
+test('the map reads out exact weights by keyboard and pointer; Esc lets go', async ({
+  lab,
+  page,
+  stories,
+}) => {
+  await lab.open();
+  const session = await stories.createSession();
+  const { evidence } = await session.prefill(await lab.ids(), { capture: 'attention' });
+  const weight = (layer: number, head: number, query: number, key: number): number =>
+    evidence?.attention.data[((layer * 8 + head) * 17 + query) * 17 + key] ?? NaN;
+  await page
+    .getByRole('button', { name: 'Layer 2, head 5' })
+    .or(page.getByRole('gridcell', { name: 'Layer 2, head 5' }))
+    .first()
+    .click();
+  const map = page.getByRole('grid', { name: 'Attention weights, layer 2, head 5' });
+  await map.focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowLeft');
+  const live = page.getByTestId('live-region');
+  const read = async (): Promise<readonly number[]> => {
+    const said = (await live.textContent()) ?? '';
+    return (/^(\d+) \S+ → (\d+) \S+: ([\d.e-]+)/.exec(said) ?? []).slice(1).map(Number);
+  };
+  const [query = NaN, key = NaN, value = NaN] = await read();
+  expect(key).toBeLessThanOrEqual(query);
+  expect(Math.fround(value)).toBe(weight(2, 5, query, key));
+  await expect(lab.chips.nth(query)).toHaveAttribute('aria-pressed', 'true');
+  const box = await map.boundingBox();
+  const side = (box?.width ?? 0) / 17;
+  await map.hover({ position: { x: side * 3.5, y: side * 9.5 } });
+  await expect(live).toContainText(/^9 .* → 3 /);
+  expect(Math.fround((await read())[2] ?? NaN)).toBe(weight(2, 5, 9, 3));
+  await map.click({ position: { x: side * 3.5, y: side * 9.5 } });
+  await expect(lab.chips.nth(9)).toHaveAttribute('aria-pressed', 'true');
+  await page.keyboard.press('Escape');
+  await expect(lab.chips.nth(16)).toHaveAttribute('aria-pressed', 'true');
+  await session.dispose();
+});
+
 test('verify by replay: difference exactly 0, both counts, the cache untouched', async ({
   lab,
   page,

@@ -400,6 +400,7 @@ export const en = {
       R: 'Reset',
       Esc: 'Release what is pinned; stop',
     },
+    space: 'Space',
     figures: 'In figures and bars',
     arrows: 'Arrow keys',
     arrowsText: 'Move from cell to cell; the value is read out.',

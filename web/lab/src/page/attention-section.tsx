@@ -1,5 +1,5 @@
 // Where the heads look: all of them small, one of them large, its weights on the text, and scores.
-import { computed, signal, useSignalEffect } from '@preact/signals';
+import { batch, computed, signal, useSignalEffect } from '@preact/signals';
 import {
   AttentionMap,
   HeadTable,
@@ -42,8 +42,11 @@ const theme = computed(() => (isDark.value ? 'dark' : 'light'));
 
 /** Pinning a cell of the map is choosing its query for the whole page. */
 function pin(cell: Cell | null): void {
-  pinned.value = cell;
-  pinnedPosition.value = cell ? cell.query : null;
+  // Together: a pinned cell whose query is not the page's position is let go.
+  batch(() => {
+    pinned.value = cell;
+    pinnedPosition.value = cell ? cell.query : null;
+  });
 }
 
 function Large({

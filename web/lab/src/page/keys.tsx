@@ -93,7 +93,11 @@ export function Keys() {
           <Icon name="cross" />
         </Button>
       </div>
-      <dl class="key-list">{Object.entries(t.keys.list).map(([key, meaning]) => row(key, meaning))}</dl>
+      <dl class="key-list">
+        {Object.entries(t.keys.list).map(([key, meaning]) =>
+          row(key === 'Space' ? t.keys.space : key, meaning),
+        )}
+      </dl>
       <h3>{t.keys.figures}</h3>
       <dl class="key-list">
         {row(t.keys.arrows, t.keys.arrowsText)}

@@ -34,7 +34,7 @@ function roomFor(length: number, capacity: number): number {
 }
 
 function ticksOf(room: number): number[] {
-  const step = room <= 8 ? 1 : room / 8;
+  const step = room <= 8 ? 1 : room / 4;
   return Array.from({ length: Math.floor(room / step) + 1 }, (_, index) => Math.round(index * step));
 }
 
