@@ -1,7 +1,7 @@
 // Models from files and addresses, traces out and in, figures and tables as files, state in the address.
 import { readFileSync } from 'node:fs';
 import type { Download, Page } from '@playwright/test';
-import { expect, storiesF32Path, test } from './lab.js';
+import { expect, fixture, storiesF32Path, test } from './lab.js';
 
 // Answers made up by a test do not come through a service worker.
 test.use({ serviceWorkers: 'block' });
@@ -119,6 +119,24 @@ test('a model of one’s own, from a file', async ({ lab, page }) => {
   await lab.button('Prefill').click();
   await lab.rows(5);
 });
+
+for (const name of ['llama-gqa-untied-f32', 'mistral-sliding-bf16', 'qwen3-qknorm-f32']) {
+  test(`safetensors with config.json, no tokenizer: ${name}`, async ({ lab, page }) => {
+    await lab.open();
+    const files = ['config.json', 'model.safetensors'].map((file) => fixture(`hf/${name}/${file}`));
+    await page.getByTestId('model-files').setInputFiles(files);
+    await expect(page.getByTestId('model-line')).toContainText(name.split('-').at(-1) ?? '');
+    await lab.prompt('1 2 3 4 5 6 7 8');
+    await lab.button('Prefill').click();
+    await lab.rows(8);
+    for (let rows = 9; rows < 12; ++rows) {
+      await lab.button('Likeliest').click();
+      await lab.rows(rows);
+    }
+    await lab.button('Verify now').click();
+    await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit');
+  });
+}
 
 test('a model by its address, with progress and a way to cancel', async ({ lab, page }) => {
   await lab.open();

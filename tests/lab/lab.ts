@@ -6,7 +6,7 @@ import { createEngine, type Engine, type EngineModel } from 'kvlens';
 
 export { expect };
 
-const fixture = (path: string): string =>
+export const fixture = (path: string): string =>
   fileURLToPath(new URL(`../../.build/fixtures/${path}`, import.meta.url));
 
 export const storiesPath = fixture('stories260k/stories260K-q8_0.gguf');
