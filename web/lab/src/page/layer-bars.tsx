@@ -120,6 +120,8 @@ export function LayerBars() {
     cell.value = next;
     pinnedPosition.value = at;
     announce(describe(next.layer, next.kvHead, at));
+    const bars = event.currentTarget as HTMLElement;
+    requestAnimationFrame(() => bars.querySelector('.strip-selected')?.scrollIntoView({ block: 'nearest' }));
   };
 
   return (
@@ -152,27 +154,29 @@ export function LayerBars() {
         }}
         onPointerLeave={() => (hovered.value = undefined)}
       >
-        {Array.from({ length: nLayers }, (_, inLayer) => (
-          <div key={inLayer} class="bar">
-            <span class="bar-label">
-              {t.layer(inLayer)}
-              <span class="muted"> · {t.rows(held.length)}</span>
-            </span>
-            {Array.from({ length: nKvHeads }, (_, head) => (
-              <Strip
-                key={head}
-                layer={inLayer}
-                kvHead={head}
-                group={group}
-                runs={runs}
-                room={room}
-                selected={inLayer === layer && head === kvHead}
-              />
-            ))}
+        <div class="bars-layers">
+          {Array.from({ length: nLayers }, (_, inLayer) => (
+            <div key={inLayer} class="bar">
+              <span class="bar-label">
+                {t.layer(inLayer)}
+                <span class="muted"> · {t.rows(held.length)}</span>
+              </span>
+              {Array.from({ length: nKvHeads }, (_, head) => (
+                <Strip
+                  key={head}
+                  layer={inLayer}
+                  kvHead={head}
+                  group={group}
+                  runs={runs}
+                  room={room}
+                  selected={inLayer === layer && head === kvHead}
+                />
+              ))}
+            </div>
+          ))}
+          <div class="bars-guide" aria-hidden="true">
+            <span style={{ left: `${(100 * position.value) / room}%`, width: `max(2px, ${100 / room}%)` }} />
           </div>
-        ))}
-        <div class="bars-guide" aria-hidden="true">
-          <span style={{ left: `${(100 * position.value) / room}%`, width: `max(2px, ${100 / room}%)` }} />
         </div>
         <div class="bars-axis" aria-hidden="true">
           {ticksOf(room).map((tick) => (
