@@ -280,6 +280,10 @@ test('avoided work: each call’s sums, the replay measured where it was run and
       lines.map((line) => [...line.children].map((cell) => (cell.textContent ?? '').trim())),
     );
   expect(shown.map(([length, , ...others]) => [length, ...others])).toEqual(sums);
+  await lab.button('Run every replay').click();
+  await expect(lab.section('work').locator('tbody tr', { hasText: 'measured' })).toHaveCount(sums.length);
+  await expect(lab.section('work').locator('tbody tr').last()).toContainText(whole(replayed));
+  await expect(lab.button('Run every replay')).toHaveAttribute('aria-disabled', 'true');
   await page.getByText('Why it grows like this').click();
   await expect(lab.section('work')).toContainText('T (T + 1) (2T + 1) / 6');
   await session.dispose();

@@ -302,6 +302,10 @@ export const en = {
     about:
       'What the calls so far cost with the cache, and what running the whole text anew at each of them costs. A replay that was run is measured; the others are computed, and drawn hollow.',
     empty: 'The comparison appears here after a prefill.',
+    runAll: 'Run every replay',
+    runAllHint: 'Replays each prefix for real, so that every point is measured.',
+    running: (done: number, total: number) => `Replay ${done + 1} of ${total}`,
+    allRun: 'Every replay has been run.',
     table: 'Numbers as a table',
     save: 'Save',
     derivation: 'Why it grows like this',

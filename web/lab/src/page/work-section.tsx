@@ -13,7 +13,10 @@ import {
 } from '../figures/index.js';
 import { whole } from '../format.js';
 import { text } from '../i18n/index.js';
-import { announce, calls, trace } from '../state/store.js';
+import { lengthsToReplay, replayEach } from '../state/forward.js';
+import { announce, busy, calls, isLive, trace } from '../state/store.js';
+import { stop } from '../state/work.js';
+import { Button, ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
@@ -31,7 +34,7 @@ export const workPoints = computed(() => {
   return workSeries(
     config,
     made.map(({ step }) => step),
-    replays,
+    [...(trace.value?.replays ?? []), ...replays],
   );
 });
 
@@ -77,6 +80,34 @@ function Derivation() {
   );
 }
 
+function RunAll() {
+  const t = text.value.work;
+  const now = busy.value;
+  const left = lengthsToReplay().length;
+  const unavailable = !isLive.value ? text.value.run.why.not_live : left === 0 ? t.allRun : undefined;
+  return (
+    <>
+      <div class="buttons">
+        <Button unavailable={unavailable} title={t.runAllHint} onClick={replayEach}>
+          {t.runAll}
+        </Button>
+      </div>
+      {now?.kind === 'replays' && (
+        <div class="progress">
+          <label>
+            {t.running(now.done, now.total)}
+            <progress value={now.done} max={now.total} />
+          </label>
+          <div>
+            <Button onClick={stop}>{text.value.prompt.stop}</Button>
+          </div>
+        </div>
+      )}
+      <ProblemAt site="work" />
+    </>
+  );
+}
+
 export function WorkSection() {
   const t = text.value.work;
   const messages = text.value.figures;
@@ -110,6 +141,7 @@ export function WorkSection() {
               <SaveTable name="work" csv={() => workCsv(points, messages)} />
             </SaveFigure>
           </div>
+          <RunAll />
           <WorkChart
             points={points}
             metric={metric.value}

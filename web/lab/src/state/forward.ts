@@ -114,7 +114,7 @@ async function clear(): Promise<void> {
   const before = current();
   await before.live.session.reset();
   batch(() => {
-    trace.value = { ...before.trace, rows: [], calls: [], forks: [] };
+    trace.value = { ...before.trace, rows: [], calls: [], forks: [], replays: [] };
     attention.value?.clear();
     pending.value = [];
     hasLogits.value = false;
@@ -137,6 +137,7 @@ async function keep(nRows: number): Promise<void> {
       ...before.trace,
       rows: before.trace.rows.slice(0, nRows),
       forks: [...before.trace.forks, { afterCalls: before.trace.calls.length, check }],
+      replays: before.trace.replays.filter(({ nTokens }) => nTokens <= nRows),
     };
     attention.value?.truncate(nRows);
     pending.value = [];
@@ -231,6 +232,32 @@ export const verify = (): Promise<boolean> =>
       ...before.trace,
       calls: before.trace.calls.map((call, index) => (index === last ? { ...call, verification } : call)),
     };
+  });
+
+/** Lengths that a call brought the session to and whose replay was not run yet. */
+export function lengthsToReplay(): number[] {
+  const shown = trace.value;
+  if (!shown) return [];
+  const run = new Set(shown.replays.map(({ nTokens }) => nTokens));
+  for (const { verification } of shown.calls) if (verification) run.add(verification.nTokens);
+  const reached = new Set(shown.calls.map(({ step }) => step.kvLen));
+  return [...reached]
+    .filter((length) => length <= shown.rows.length && !run.has(length))
+    .sort((a, b) => a - b);
+}
+
+/** Runs the replay of every prefix that a call gave logits of: what was computed is then measured. */
+export const replayEach = (): Promise<boolean> =>
+  run('replays', 'work', async ({ signal, onProgress }) => {
+    const { session } = current().live;
+    const ids = rows.value.map(({ id }) => id);
+    const lengths = lengthsToReplay();
+    for (const [done, nTokens] of lengths.entries()) {
+      onProgress({ done, total: lengths.length });
+      const { work, milliseconds } = await session.replay({ tokens: ids.slice(0, nTokens), signal });
+      const { trace: before } = current();
+      trace.value = { ...before, replays: [...before.replays, { nTokens, work, milliseconds }] };
+    }
   });
 
 /** Brings back the attention rows of a layer that gave way to the memory budget. */

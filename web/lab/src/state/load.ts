@@ -95,6 +95,7 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
         rows: [],
         calls: [],
         forks: [],
+        replays: [],
       };
       viewing.value = undefined;
       liveTrace.value = undefined;

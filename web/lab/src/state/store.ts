@@ -20,7 +20,7 @@ export interface Live {
 
 /** Where on the page a failure belongs. */
 export type Site =
-  'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'break' | 'export';
+  'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'work' | 'break' | 'export';
 
 /** Something that went wrong: an error of the package, or a condition of the page's own. */
 export type Problem =
@@ -31,7 +31,8 @@ export type Problem =
   | { readonly kind: 'download_too_large'; readonly bytes: number; readonly limit: number }
   | { readonly kind: 'engine_ended' };
 
-export type BusyKind = 'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'break';
+export type BusyKind =
+  'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'replays' | 'break';
 
 /** Work that a person is waiting for. */
 export interface Busy {

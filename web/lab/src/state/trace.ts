@@ -9,6 +9,7 @@ import type {
   SamplingOptions,
   StepInfo,
   Verification,
+  Work,
 } from 'kvlens';
 
 export const TRACE_SCHEMA = 'kvlens-trace';
@@ -82,6 +83,13 @@ export interface Fork {
   readonly check: RowsCheck;
 }
 
+/** A replay that was run beside those of verifications. */
+export interface ReplayRun {
+  readonly nTokens: number;
+  readonly work: Work;
+  readonly milliseconds: number;
+}
+
 export interface Trace {
   readonly schema: typeof TRACE_SCHEMA;
   readonly version: typeof TRACE_VERSION;
@@ -96,6 +104,7 @@ export interface Trace {
   readonly rows: readonly Row[];
   readonly calls: readonly Call[];
   readonly forks: readonly Fork[];
+  readonly replays: readonly ReplayRun[];
 }
 
 export const sameHashes = (a: readonly string[], b: readonly string[]): boolean =>
@@ -181,6 +190,8 @@ export function parseTrace(text: string): Trace | TraceFault {
     isTokenList(value.rows) &&
     Array.isArray(value.calls) &&
     value.calls.every(isCall) &&
+    Array.isArray(value.replays) &&
+    value.replays.every((run) => isNumbers(run, ['nTokens', 'milliseconds']) && isRecord(run.work)) &&
     Array.isArray(value.forks) &&
     value.forks.every((fork) => isRecord(fork) && isCheck(fork.check));
   return whole ? (value as unknown as Trace) : 'incomplete';
