@@ -72,7 +72,7 @@ struct Named<double> {
 DType dtype_named(const std::string& name) { return dtype_from_name(name).value_or(DType::f32); }
 
 void register_types() {
-  register_type<Typed<struct FailureTag>>(
+  register_type<Failure>(
       "Failure",
       "{ ok: false; code: string; message: string; context: object; "
       "site: { stage: string; layer: number; position: number } | null; cause: Failure | null }");
@@ -139,6 +139,8 @@ void register_module() {
       "failAllocationsAfter(successes)",
       +[](double successes) { memory::fail_after(static_cast<std::uint64_t>(successes)); });
   function("clearAllocationFailure()", &memory::clear_failure);
+  // So that they can see every code and every context cross over.
+  function("exampleFailure(code, context)", &example_failure);
   function(
       "parameterSpecs(config)", +[](const ConfigValue& value) {
         const Config config = config_from(value);
@@ -231,6 +233,12 @@ void register_models() {
           +[](StreamingBuilder& builder, const std::string& name, const std::string& dtype) {
             return outcome<double>(builder.allocate(name, dtype_named(dtype)),
                                    [](std::size_t size) { return static_cast<double>(size); });
+          })
+      .function(
+          "checkShape(name, shape)",
+          +[](const StreamingBuilder& builder, const std::string& name, const Ids& shape) {
+            const auto sizes = sizes_from(shape);
+            return outcome(builder.check_shape(name, {sizes.begin(), sizes.end()}));
           })
       .function(
           "openView(name)",

@@ -1,7 +1,7 @@
 #include "marshal.h"
 
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "kvlens/stage.h"
@@ -139,6 +139,15 @@ val failure(const Error& error) {
   value.set("site", error.site ? site_value(*error.site) : val::null());
   value.set("cause", error.cause ? failure(*error.cause) : val::null());
   return value;
+}
+
+Failure example_failure(std::size_t code, std::size_t context) {
+  Error error{.code = static_cast<ErrorCode>(code), .context = NoContext{}, .message = "example"};
+  const auto choose = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((I == context ? void(error.context.emplace<I>()) : void()), ...);
+  };
+  choose(std::make_index_sequence<std::variant_size_v<ErrorContext>>());
+  return Failure(failure(error));
 }
 
 Outcome<void> outcome(const Result<void>& result) {

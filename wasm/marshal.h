@@ -43,6 +43,8 @@ struct Outcome : val {
   explicit Outcome(const val& other) : val(other) {}
 };
 
+struct FailureTag;
+using Failure = Typed<FailureTag>;
 using ConfigValue = Typed<Config>;
 using Names = Typed<struct NamesTag>;      // string[]
 using Bytes = Typed<struct BytesTag>;      // Uint8Array
@@ -61,6 +63,9 @@ template <class T>
 using Floats = Typed<T>;  // Float32Array or Float64Array
 
 [[nodiscard]] val failure(const Error& error);
+// An error of the table's code number `code`, with the variant's context number `context`, all
+// zero.
+[[nodiscard]] Failure example_failure(std::size_t code, std::size_t context);
 
 template <class V>
 [[nodiscard]] Outcome<V> success(const val& value) {

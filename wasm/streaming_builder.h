@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "content_hash.h"
 #include "kvlens/model.h"
@@ -27,6 +28,11 @@ class StreamingBuilder {
 
   [[nodiscard]] const std::vector<ParameterSpec>& specs() const noexcept {
     return builder_.specs();
+  }
+
+  [[nodiscard]] Result<void> check_shape(const std::string& name,
+                                         const std::vector<std::uint64_t>& shape) const {
+    return builder_.check_shape(name, shape);
   }
 
   // Its size in bytes.
