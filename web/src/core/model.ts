@@ -123,9 +123,14 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
   }
 
   add(parameter: ParameterInput): void {
-    const { name } = parameter;
+    const { raw } = this;
+    const { name, shape } = parameter;
     const dtype = check.dtype('dtype', parameter.dtype);
     const data = check.bytes('data', parameter.data);
+    if (shape !== undefined) {
+      const sizes = check.tokenIds('shape', shape);
+      this.instance.call(() => unwrap(raw.checkShape(check.string('name', name), sizes)));
+    }
     const spec = this.specs.find((candidate) => candidate.name === name);
     const size = spec && storageBytes(this.instance, spec, dtype);
     if (size !== undefined && size !== data.length) throw wrongSize(name, size, data.length);
