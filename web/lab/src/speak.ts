@@ -1,19 +1,23 @@
 // What the live region says of each outcome. While playing it keeps silent: a voice cannot follow.
 import { effect } from '@preact/signals';
 import { text } from './i18n/index.js';
-import { announce, calls, playing, rows, trace } from './state/store.js';
+import { announce, calls, live, playing, rows, trace } from './state/store.js';
 
 export function speakOutcomes(): void {
-  let spoken: { readonly calls: number; readonly rows: number; readonly verified: unknown } | undefined;
+  let spoken:
+    | { readonly calls: number; readonly rows: number; readonly verified: unknown; readonly model: unknown }
+    | undefined;
   effect(() => {
     const made = calls.value;
     const held = rows.value.length;
     const last = made.at(-1);
     const before = spoken;
-    spoken = { calls: made.length, rows: held, verified: last?.verification };
+    spoken = { calls: made.length, rows: held, verified: last?.verification, model: live.value?.model };
     if (!trace.value || !before || playing.peek()) return;
     const t = text.peek();
-    if (last && made.length > before.calls) {
+    if (live.value && live.value.model !== before.model) {
+      announce(t.said.loaded(trace.value.model.name));
+    } else if (last && made.length > before.calls) {
       announce(t.said.appended(t.timeline.phases[last.step.phase], last.tokens.length, last.step.kvLen));
     } else if (last?.verification && last.verification !== before.verified) {
       announce(last.verification.bytesEqual ? t.said.verifiedEqual : t.said.verifiedDifferent);

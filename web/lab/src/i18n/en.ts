@@ -90,7 +90,6 @@ export const en = {
     oneThreadWhy:
       'This page is not cross-origin isolated, so its memory cannot be shared between threads. Served with the headers “Cross-Origin-Opener-Policy: same-origin” and “Cross-Origin-Embedder-Policy: require-corp” it uses all cores.',
     reloadForThreads: 'Reload with more threads',
-    isolationFailed: 'The browser did not isolate the page, so it stays on one thread.',
     offlineReady: 'Ready for use without a network.',
     downloadTooLarge: (bytes: string, limit: string) =>
       `This download has ${bytes}; a page’s 32-bit memory holds at most ${limit}. Nothing was downloaded.`,
@@ -117,7 +116,6 @@ export const en = {
     left: (n: number) => `${plural(n, 'prompt token', 'prompt tokens')} to go`,
     working: (done: number, total: number) => `Prefill: ${done} of ${total} rows`,
     stop: 'Stop',
-    stopped: 'Stopped',
   },
 
   run: {
@@ -179,6 +177,7 @@ export const en = {
     unpin: 'Follow the newest',
     bars: 'Rows of the cache, layer by layer',
     barsHelp: 'Arrow keys: left and right change the position, up and down the KV head and layer.',
+    layers: 'Layer',
     layer: (layer: number) => `Layer ${layer}`,
     kvHead: (head: number) => `KV ${head}`,
     serves: (heads: readonly number[]) =>
@@ -215,10 +214,6 @@ export const en = {
       'The weights that produced the logits, copied while they were computed. Rows are queries, columns are keys; a decode adds the one row at the bottom.',
     empty: 'Attention appears here after a prefill.',
     all: 'All heads',
-    large: 'One head',
-    mean: 'Mean over heads',
-    layer: 'Layer',
-    head: 'Head',
     onText: 'On the text',
     scores: 'What the heads do',
     scoresOf: 'Scores of',
@@ -226,7 +221,6 @@ export const en = {
     thisRow: 'the selected row',
     memory: (used: string, budget: string) => `History: ${used} of ${budget}`,
     save: 'Save',
-    notInTrace: 'This trace carries no attention rows.',
   },
 
   evidence: {
@@ -236,7 +230,6 @@ export const en = {
     earlier: 'Earlier call',
     later: 'Later call',
     phase: 'Phase',
-    tokens: 'Tokens',
     how: 'Chosen',
     hows: {
       prompt: 'from the prompt',
@@ -350,7 +343,6 @@ export const en = {
     },
     refused: 'Refused',
     notRefused: 'NOT refused',
-    code: 'Code',
     hashes: 'Hashes, length and counters',
     same: 'Nothing changed',
     notSame: 'Something CHANGED',
@@ -384,9 +376,6 @@ export const en = {
       other_version: 'This trace has another schema version; this page reads version 1.',
       incomplete: 'This trace lacks fields that version 1 must have, or has them in another form.',
     },
-    map: 'Map',
-    thumbnails: 'Thumbnails',
-    chart: 'Chart',
   },
 
   keys: {
@@ -415,7 +404,6 @@ export const en = {
   },
 
   problem: {
-    code: (code: string) => `Code: ${code}`,
     dismiss: 'Dismiss',
     unexpected: (message: string) => `Something unexpected happened: ${message}`,
   },

@@ -94,7 +94,6 @@ export const ru: Messages = {
     oneThreadWhy:
       'Страница не изолирована от других источников, поэтому потокам недоступна общая память. С заголовками «Cross-Origin-Opener-Policy: same-origin» и «Cross-Origin-Embedder-Policy: require-corp» она использует все ядра.',
     reloadForThreads: 'Перезагрузить с несколькими потоками',
-    isolationFailed: 'Браузер не изолировал страницу, поэтому поток остаётся один.',
     offlineReady: 'Готова к работе без сети.',
     downloadTooLarge: (bytes, limit) =>
       `Размер загрузки — ${bytes}, а 32-битная память страницы вмещает не более ${limit}. Ничего не загружено.`,
@@ -119,7 +118,6 @@ export const ru: Messages = {
     left: (n) => `Осталось из промпта: ${tokens(n)}`,
     working: (done, total) => `Prefill: строка ${done} из ${total}`,
     stop: 'Остановить',
-    stopped: 'Остановлено',
   },
 
   run: {
@@ -180,6 +178,7 @@ export const ru: Messages = {
     unpin: 'Следить за новейшей',
     bars: 'Строки кэша по слоям',
     barsHelp: 'Стрелки влево и вправо меняют позицию, вверх и вниз — голову KV и слой.',
+    layers: 'Слой',
     layer: (layer) => `Слой ${layer}`,
     kvHead: (head) => `KV ${head}`,
     serves: (heads) => `Q ${heads.length > 2 ? `${heads[0]}–${heads[heads.length - 1]}` : heads.join(', ')}`,
@@ -215,10 +214,6 @@ export const ru: Messages = {
       'Веса, из которых получены логиты, скопированы во время вычисления. Строки — запросы, столбцы — ключи; decode добавляет одну строку снизу.',
     empty: 'Внимание появится здесь после prefill.',
     all: 'Все головы',
-    large: 'Одна голова',
-    mean: 'Среднее по головам',
-    layer: 'Слой',
-    head: 'Голова',
     onText: 'На тексте',
     scores: 'Чем заняты головы',
     scoresOf: 'Оценки для',
@@ -226,7 +221,6 @@ export const ru: Messages = {
     thisRow: 'выбранной строки',
     memory: (used, budget) => `История: ${used} из ${budget}`,
     save: 'Сохранить',
-    notInTrace: 'В этой трассе нет строк внимания.',
   },
 
   evidence: {
@@ -236,7 +230,6 @@ export const ru: Messages = {
     earlier: 'Предыдущий вызов',
     later: 'Следующий вызов',
     phase: 'Фаза',
-    tokens: 'Токены',
     how: 'Выбраны',
     hows: {
       prompt: 'из промпта',
@@ -346,7 +339,6 @@ export const ru: Messages = {
     },
     refused: 'Отклонено',
     notRefused: 'НЕ отклонено',
-    code: 'Код',
     hashes: 'Хеши, длина и счётчики',
     same: 'Ничего не изменилось',
     notSame: 'Что-то ИЗМЕНИЛОСЬ',
@@ -379,9 +371,6 @@ export const ru: Messages = {
       other_version: 'У этой трассы другая версия схемы; страница читает версию 1.',
       incomplete: 'В этой трассе нет обязательных полей версии 1, или они другого вида.',
     },
-    map: 'Карта',
-    thumbnails: 'Все головы',
-    chart: 'График',
   },
 
   keys: {
@@ -410,7 +399,6 @@ export const ru: Messages = {
   },
 
   problem: {
-    code: (code) => `Код: ${code}`,
     dismiss: 'Скрыть',
     unexpected: (message) => `Произошло нечто непредвиденное: ${message}`,
   },

@@ -59,7 +59,6 @@ function Large({
   readonly shown: HeadRef;
 }) {
   const messages = text.value.figures;
-  const t = text.value.attention;
   const figure = { matrix, head: shown, tokens: tokens.value, mapStyle: mapStyle.value, messages };
   const name = `attention-layer${shown.layer}-head${shown.head}`;
   return (
@@ -80,7 +79,6 @@ function Large({
         {...(isLive.value ? { onRecompute: () => void recomputeLayer(shown.layer) } : {})}
         recomputing={busy.value?.kind === 'recompute'}
       />
-      <p class="hidden-visually">{t.large}</p>
     </div>
   );
 }

@@ -146,7 +146,7 @@ export function UnchangedMark() {
               <caption class="hidden-visually">{t.hashes}</caption>
               <thead>
                 <tr>
-                  <th scope="col">{t.layer(0).replace(/\s*0$/, '')}</th>
+                  <th scope="col">{t.layers}</th>
                   <th scope="col">{t.before}</th>
                   <th scope="col">{t.after}</th>
                 </tr>
