@@ -49,8 +49,8 @@ Result<Counts> cached_formula(const Config& config, std::uint64_t last_length) {
   KVLENS_TRY(const std::uint64_t triangle, checked_product(even, odd, name));
   KVLENS_TRY(const std::uint64_t per_layer, checked_product(triangle, config.n_heads, name));
   KVLENS_TRY(const std::uint64_t scores, checked_product(per_layer, config.n_layers, name));
-  KVLENS_TRY(const std::uint64_t rows,
-             checked_product(std::uint64_t{3} * config.n_layers, last_length, "qkv_projection_rows"));
+  KVLENS_TRY(const std::uint64_t rows, checked_product(std::uint64_t{3} * config.n_layers,
+                                                       last_length, "qkv_projection_rows"));
   return Counts{scores, rows};
 }
 
@@ -125,8 +125,8 @@ Result<Contrast> contrast(const Config& config, const Schedule& cached, const Sc
   const Work& a = cached.work;
   const Work& b = replay.work;
   // First, since no formula allows it either: the plainer of the two errors.
-  KVLENS_TRY(const std::uint64_t scores, avoided("attention_score_values", a.attention_score_values,
-                                                 b.attention_score_values));
+  KVLENS_TRY(const std::uint64_t scores,
+             avoided("attention_score_values", a.attention_score_values, b.attention_score_values));
   KVLENS_TRY(const std::uint64_t rows,
              avoided("qkv_projection_rows", a.qkv_projection_rows, b.qkv_projection_rows));
   KVLENS_TRY(const Counts cached_counts, cached_formula(config, cached.prefix_lengths.back()));
