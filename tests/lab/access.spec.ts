@@ -151,6 +151,7 @@ test('the keyboard alone: skip, type, prefill, decode, choose, bars, map, verify
   await focusOn(focused('.candidate'));
   await page.keyboard.press('Space');
   await lab.rows(n + 2);
+  await expect(lab.candidates.first()).toBeFocused();
   await focusOn(focused('.chip[data-position]'));
   await page.keyboard.press('ArrowLeft');
   await expect(lab.chips.nth(n)).toBeFocused();

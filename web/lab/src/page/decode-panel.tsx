@@ -120,8 +120,9 @@ function Candidates() {
       <h3>{t.next}</h3>
       <p class="muted small">{hint}</p>
       <ol class="candidates" data-testid="candidates">
-        {shown.map((candidate) => (
-          <CandidateRow key={candidate.token} candidate={candidate} largest={shown[0]?.probability ?? 1} />
+        {shown.map((candidate, rank) => (
+          // By rank: the focus stays on the list while its tokens change.
+          <CandidateRow key={rank} candidate={candidate} largest={shown[0]?.probability ?? 1} />
         ))}
       </ol>
     </div>

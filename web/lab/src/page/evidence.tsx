@@ -117,8 +117,8 @@ function TopTokens({ call }: { readonly call: Call }) {
             </tr>
           </thead>
           <tbody>
-            {call.candidates.slice(0, 6).map(({ token, text: piece, logit, probability }) => (
-              <tr key={token}>
+            {call.candidates.slice(0, 6).map(({ token, text: piece, logit, probability }, rank) => (
+              <tr key={rank}>
                 <td>
                   <Piece text={piece} />
                 </td>
