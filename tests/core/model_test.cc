@@ -86,7 +86,7 @@ TEST_F(ModelBuilderTest, FinishNamesTheFirstParameterThatIsMissingAndCanBeTriedA
 
 TEST_F(ModelBuilderTest, AllocatedButNotSealedIsMissing) {
   add_all_but("final_norm");
-  must(builder_.allocate("final_norm", DType::f32));
+  std::ranges::fill(must(builder_.allocate("final_norm", DType::f32)), std::byte{0});
   EXPECT_EQ(expect_error<NameContext>(builder_.finish(), ErrorCode::missing_parameter).name,
             "final_norm");
   must(builder_.seal("final_norm"));
@@ -112,7 +112,7 @@ TEST_F(ModelBuilderTest, UnknownNamesAreRefusedEverywhere) {
 
 TEST_F(ModelBuilderTest, AParameterIsGivenOnce) {
   const auto bytes = zeros(spec("final_norm"), DType::f32);
-  must(builder_.allocate("final_norm", DType::f32));
+  std::ranges::fill(must(builder_.allocate("final_norm", DType::f32)), std::byte{0});
   expect_error<NameContext>(builder_.allocate("final_norm", DType::f32),
                             ErrorCode::duplicate_parameter);
   expect_error<NameContext>(builder_.add("final_norm", DType::f32, bytes),

@@ -60,7 +60,7 @@ export async function chooseVariant(options: ModuleOptions, defaultThreads: 'aut
   }
   const why: string[] = [];
   if (!(await simd())) throw unsupported('WebAssembly SIMD', 'absent', 'this engine has no WebAssembly SIMD, which kvlens needs');
-  const hasRelaxed = await relaxedSimd();
+  const hasRelaxed = (await relaxedSimd()) && !baselineDotsAreWrong();
   const shared = await sharingObstacle();
   if (options.variant !== undefined) {
     const { variant } = options;
@@ -92,6 +92,16 @@ export async function chooseVariant(options: ModuleOptions, defaultThreads: 'aut
 
 function unsupported(field: string, value: string, message: string): KvLensError<'unsupported_environment'> {
   return new KvLensError('unsupported_environment', { field, value, allowed: 'what this engine has' }, message);
+}
+
+/**
+ * Node 20 (V8 11.3) has relaxed SIMD behind a flag. Until its optimising compiler has replaced what the
+ * baseline one made, relaxed dot products come out wrong there; later versions have it without a flag and right.
+ */
+function baselineDotsAreWrong(): boolean {
+  const v8 = (globalThis as { process?: { versions?: { v8?: string } } }).process?.versions?.v8;
+  const [major = 0, minor = 0] = (v8 ?? '99').split('.').map(Number);
+  return major < 11 || (major === 11 && minor < 4);
 }
 
 /** Why memory cannot be shared between threads here; undefined when it can. */

@@ -1,83 +1,20 @@
 // The cache is only an optimisation: for every storage type, both compute types, every way of splitting
 // a prompt, and every position, cached logits are the bytes of a complete-prefix replay.
 import { beforeAll, describe, expect, test } from 'vitest';
-import { DTYPES, type ComputeType, type Core, type DType, type Model } from 'kvlens/core';
-import { instanceOf } from '../../../dist/core/core.js';
-import { floatBytes, richConfig, sameBytes, sharedCore } from '../../support/kvlens.js';
+import { DTYPES, type ComputeType, type Core } from 'kvlens/core';
+import { sameBytes, sharedCore } from '../../support/kvlens.js';
+import { typedConfig, typedModel } from '../../support/typed-models.js';
 
 let core: Core;
 beforeAll(async () => {
   core = await sharedCore();
 });
 
-/** Mulberry32, for bytes that are the same everywhere. */
-function words(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let z = Math.imul(state ^ (state >>> 15), 1 | state);
-    z = (z + Math.imul(z ^ (z >>> 7), 61 | z)) ^ z;
-    return (z ^ (z >>> 14)) >>> 0;
-  };
-}
-
-/** Where the half-precision scales of a block are, by type. */
-const scales: Partial<Record<DType, number[]>> = {
-  q8_0: [0],
-  q4_0: [0],
-  q4_1: [0, 2],
-  q5_0: [0],
-  q5_1: [0, 2],
-  q2_k: [80, 82],
-  q3_k: [108],
-  q4_k: [0, 2],
-  q5_k: [0, 2],
-  q6_k: [208],
-};
-
-/** Random bytes of a type, with small finite scales. */
-function randomBytes(dtype: DType, values: number, next: () => number): Uint8Array {
-  const info = instanceOf(core).call((module) => module.dtypes()).find(({ name }) => name === dtype)!;
-  const small = (): number => (next() / 2 ** 32 - 0.5) * 0.2;
-  if (dtype === 'f64') return new Uint8Array(Float64Array.from({ length: values }, small).buffer);
-  if (dtype === 'f32') return new Uint8Array(Float32Array.from({ length: values }, small).buffer);
-  const bytes = Uint8Array.from({ length: (values / info.blockValues) * info.blockBytes }, () => next() & 0xff);
-  const view = new DataView(bytes.buffer);
-  const offsets = scales[dtype] ?? [0];
-  for (let block = 0; block < bytes.length; block += info.blockBytes) {
-    for (const offset of offsets) {
-      // Half precision: exponent 2^-8 or so; bfloat16: 2^-5 or so; the sign and the mantissa as they come.
-      const bits = next();
-      view.setUint16(block + offset, dtype === 'bf16' ? (bits & 0x807f) | 0x3d00 : (bits & 0x80ff) | 0x1c00, true);
-    }
-  }
-  return bytes;
-}
-
-// One row of 256 is the smallest that every type can hold.
-const config = { ...richConfig, nHeads: 8, nKvHeads: 4, headDim: 32, rope: { theta: 5000 }, dModel: 256, dFf: 256, vocabSize: 40, nLayers: 2 };
-
-function modelOf(dtype: DType): Model {
-  const random = words(DTYPES.indexOf(dtype) + 1);
-  const plain = dtype === 'f64' ? 'f64' : 'f32';
-  return core.createModel(
-    config,
-    core.parameterSpecs(config).map(({ name, shape }) => {
-      const [rows, cols] = shape.length === 1 ? [1, shape[0]!] : (shape as [number, number]);
-      const type = shape.length === 1 ? plain : dtype;
-      const data = name.endsWith('norm')
-        ? floatBytes(plain, Array(cols).fill(1))
-        : randomBytes(type, rows * cols, random);
-      return { name, dtype: type, data };
-    }),
-  );
-}
-
 const tokens = [3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38, 4];
 
 describe.each(DTYPES)('weights stored as %s', (dtype) => {
   test.each(['f32', 'f64'] as ComputeType[])('computed in %s', (compute) => {
-    const model = modelOf(dtype);
+    const model = typedModel(core, dtype);
     expect(model.parameters().filter(({ shape }) => shape.length === 2).every((parameter) => parameter.dtype === dtype)).toBe(true);
     const session = core.createSession(model, { compute, chunkRows: 4 });
     const all = session.replay({ tokens, allLogits: true });
@@ -115,7 +52,7 @@ describe.each(DTYPES)('weights stored as %s', (dtype) => {
 });
 
 test('evidence is what was computed: it costs no bit, and its rows are the cache\'s', () => {
-  const model = modelOf('f32');
+  const model = typedModel(core, 'f32');
   const plain = core.createSession(model);
   const watched = core.createSession(model, { chunkRows: 3 });
   const { logits } = plain.prefill(tokens);
@@ -134,7 +71,7 @@ test('evidence is what was computed: it costs no bit, and its rows are the cache
         for (let column = 0; column < T; ++column) {
           const w = weight(layer, head, row, column);
           sum += w;
-          if (column > row || column <= row - config.slidingWindow!) expect(w).toBe(0);
+          if (column > row || column <= row - typedConfig.slidingWindow!) expect(w).toBe(0);
         }
         expect(sum).toBeCloseTo(1, 5);
       }
