@@ -249,7 +249,7 @@ Result<std::span<std::byte>> ModelBuilder::allocate(std::string_view name, DType
                 "parameter " + quoted(name) + " was already given");
   }
   KVLENS_TRY(const std::size_t size, storage_bytes(specs_[index], dtype));
-  KVLENS_TRY(slot.bytes, Buffer<std::byte>::zeroed(size));
+  KVLENS_TRY(slot.bytes, Buffer<std::byte>::uninitialised(size));
   slot.dtype = dtype;
   slot.allocated = true;
   return slot.bytes.span();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kvlens/random.h"
@@ -146,6 +147,37 @@ TEST(PackingTest, NonFiniteStorageIsFoundAtTheFirstValueOfItsBlock) {
       bytes[i] = std::byte{0xff};
     }
     EXPECT_EQ(first_non_finite_stored(dtype, bytes), 3 * info.block_values) << info.name;
+  }
+  // Far from the start, and in the last block of all.
+  for (const DType dtype : dtypes()) {
+    const DTypeInfo info = dtype_info(dtype);
+    constexpr std::size_t n_blocks = 2500;
+    std::vector<std::byte> bytes(n_blocks * info.block_bytes);
+    for (const std::size_t bad : {std::size_t{2499}, std::size_t{1500}, std::size_t{1024}}) {
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(bad * info.block_bytes);
+      std::fill_n(begin, info.block_bytes, std::byte{0xff});
+      EXPECT_EQ(first_non_finite_stored(dtype, bytes), bad * info.block_values) << info.name;
+    }
+  }
+  // A float is refused for its exponent alone: infinities and NaNs of either sign, and no other.
+  const auto refused = [](DType dtype, std::uint64_t bits) {
+    std::vector<std::byte> bytes(dtype_info(dtype).block_bytes);
+    std::memcpy(bytes.data(), &bits, bytes.size());
+    return first_non_finite_stored(dtype, bytes).has_value();
+  };
+  const std::tuple<DType, std::uint64_t, std::uint64_t> floats[] = {
+      {DType::f64, 0x7ff0'0000'0000'0000u, std::uint64_t{1} << 63},
+      {DType::f32, 0x7f80'0000u, 0x8000'0000u},
+      {DType::f16, 0x7c00u, 0x8000u},
+      {DType::bf16, 0x7f80u, 0x8000u}};
+  for (const auto& [dtype, infinity, sign] : floats) {
+    for (const std::uint64_t with : {std::uint64_t{0}, sign}) {
+      EXPECT_TRUE(refused(dtype, with | infinity));
+      EXPECT_TRUE(refused(dtype, with | (infinity + 1)));  // a NaN
+      EXPECT_TRUE(refused(dtype, with | (sign - 1)));      // another
+      EXPECT_FALSE(refused(dtype, with | (infinity - 1)));
+      EXPECT_FALSE(refused(dtype, with | 1));
+    }
   }
   // Each half on its own, infinite: scale and min.
   const std::byte infinity[2] = {std::byte{0x00}, std::byte{0x7c}};

@@ -134,7 +134,8 @@ class ModelBuilder {
   [[nodiscard]] Result<void> check_shape(std::string_view name,
                                          std::span<const std::uint64_t> shape) const;
 
-  // Memory for one parameter, to be filled row-major in `dtype` and then sealed.
+  // Memory for one parameter, to be filled row-major in `dtype` and then sealed. It is not
+  // initialised: every byte has to be written before `seal`, which reads them all.
   // Errors: unknown_parameter, duplicate_parameter, unsupported_dtype (a vector in blocks, or a row
   // that is not a whole number of blocks), out_of_memory.
   [[nodiscard]] Result<std::span<std::byte>> allocate(std::string_view name, DType dtype);

@@ -88,8 +88,63 @@ void read_values(const std::byte* from, std::size_t count, DType dtype, T* out) 
   if (dtype == DType::bf16) each(BFloat16{}, as_float);
 }
 
-bool finite(float value) noexcept { return value * 0.0f == 0.0f; }
-bool finite(double value) noexcept { return value * 0.0 == 0.0; }
+// Transposes four rows of four units; written as loads and stores, compilers copy it unit by unit.
+void interleave_sixteen_bytes(const std::byte* from, std::size_t stride, std::byte* to) noexcept {
+  const auto a = load_as<u32x4>(from);
+  const auto b = load_as<u32x4>(from + stride);
+  const auto c = load_as<u32x4>(from + 2 * stride);
+  const auto d = load_as<u32x4>(from + 3 * stride);
+  const u32x4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const u32x4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const u32x4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const u32x4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const u32x4 columns[] = {__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5),
+                           __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+                           __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+                           __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  std::memcpy(to, columns, sizeof columns);
+}
+
+// A field of four rows that lie `stride` bytes apart.
+template <std::size_t unit>
+void interleave(const std::byte* from, std::size_t stride, std::size_t bytes,
+                std::byte* to) noexcept {
+  std::size_t u = 0;
+  if constexpr (unit == 4) {
+    for (; u + 16 <= bytes; u += 16) interleave_sixteen_bytes(from + u, stride, to + 4 * u);
+  }
+  for (; u < bytes; u += unit) {
+    for (std::size_t r = 0; r < packed_rows; ++r) {
+      std::memcpy(to + packed_rows * u + r * unit, from + r * stride + u, unit);
+    }
+  }
+}
+
+// Four rows of `bytes_a_row` at `from`. Not inlined: an engine that compiles a WebAssembly function
+// better once it has run for a while lets the next call profit, not the one that is running.
+[[gnu::noinline]] void pack_group(DType dtype, const std::byte* from, std::size_t bytes_a_row,
+                                  std::byte* to) noexcept {
+  const std::span<const Field> all = fields(dtype);
+  for (const std::byte* const end = from + bytes_a_row; from < end;) {
+    for (const auto& [bytes, unit] : all) {
+      if (unit == 4) interleave<4>(from, bytes_a_row, bytes, to);
+      if (unit == 2) interleave<2>(from, bytes_a_row, bytes, to);
+      if (unit == 1) interleave<1>(from, bytes_a_row, bytes, to);
+      from += bytes;
+      to += packed_rows * bytes;
+    }
+  }
+}
+
+// Whether no exponent is all ones: in the Bits at `from`, each `stride` bytes after the last.
+template <class Bits, Bits exponent>
+bool all_finite(const std::byte* from, std::size_t count, std::size_t stride) noexcept {
+  bool good = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    good &= (load_as<Bits>(from + i * stride) & exponent) != exponent;
+  }
+  return good;
+}
 
 // Byte offsets of a block's halves.
 std::span<const std::size_t> half_offsets(DType dtype) noexcept {
@@ -112,6 +167,26 @@ std::span<const std::size_t> half_offsets(DType dtype) noexcept {
       return first_two;
     default:
       return first;
+  }
+}
+
+// Not inlined, as pack_group.
+[[gnu::noinline]] bool blocks_finite(DType dtype, const std::byte* from,
+                                     std::size_t count) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      return all_finite<std::uint64_t, 0x7ff0'0000'0000'0000u>(from, count, 8);
+    case DType::f32:
+      return all_finite<std::uint32_t, 0x7f80'0000u>(from, count, 4);
+    case DType::f16:
+      return all_finite<std::uint16_t, 0x7c00u>(from, count, 2);
+    case DType::bf16:
+      return all_finite<std::uint16_t, 0x7f80u>(from, count, 2);
+    default:
+      return std::ranges::all_of(half_offsets(dtype), [&](std::size_t offset) {
+        return all_finite<std::uint16_t, 0x7c00u>(from + offset, count,
+                                                  dtype_info(dtype).block_bytes);
+      });
   }
 }
 
@@ -162,20 +237,11 @@ void dequantise_row(const MatrixView& matrix, std::size_t row, std::span<T> out)
 void pack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
           std::span<std::byte> scratch) noexcept {
   if (!can_pack(dtype)) return;
-  const std::size_t block_bytes = dtype_info(dtype).block_bytes;
   const std::size_t bytes_a_row = row_bytes(dtype, cols);
   for (std::size_t row = 0; row + packed_rows <= rows; row += packed_rows) {
     std::byte* group = data.data() + row * bytes_a_row;
     std::memcpy(scratch.data(), group, packed_rows * bytes_a_row);
-    for (std::size_t block = 0; block < bytes_a_row; block += block_bytes) {
-      for (std::size_t r = 0; r < packed_rows; ++r) {
-        const std::byte* from = scratch.data() + r * bytes_a_row + block;
-        std::byte* to = group + packed_rows * block;
-        for_units(dtype, r, [&](std::size_t plain, std::size_t interleaved, std::size_t unit) {
-          std::memcpy(to + interleaved, from + plain, unit);
-        });
-      }
-    }
+    pack_group(dtype, scratch.data(), bytes_a_row, group);
   }
 }
 
@@ -203,18 +269,15 @@ std::optional<std::uint64_t> first_non_finite_stored(DType dtype,
                                                      std::span<const std::byte> data) noexcept {
   const DTypeInfo info = dtype_info(dtype);
   const std::size_t n_blocks = data.size() / info.block_bytes;
-  for (std::size_t b = 0; b < n_blocks; ++b) {
-    const std::byte* block = data.data() + b * info.block_bytes;
-    bool good = true;
-    if (is_quantised(dtype)) {
-      for (const std::size_t offset : half_offsets(dtype))
-        good = good && finite(half_at(block + offset));
-    } else {
-      double value = 0;
-      read_values(block, 1, dtype, &value);
-      good = finite(value);
-    }
-    if (!good) return static_cast<std::uint64_t>(b) * info.block_values;
+  // Most storage is finite throughout: whole runs are asked first, and single blocks in a bad one.
+  constexpr std::size_t run = 1024;
+  for (std::size_t begin = 0; begin < n_blocks; begin += run) {
+    const std::size_t count = std::min(run, n_blocks - begin);
+    const std::byte* from = data.data() + begin * info.block_bytes;
+    if (blocks_finite(dtype, from, count)) continue;
+    std::size_t bad = 0;
+    while (blocks_finite(dtype, from + bad * info.block_bytes, 1)) ++bad;
+    return static_cast<std::uint64_t>(begin + bad) * info.block_values;
   }
   return std::nullopt;
 }

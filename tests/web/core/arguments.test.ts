@@ -137,6 +137,32 @@ describe('options', () => {
     builder.dispose();
   });
 
+  test('a parameter is written in any order, but nothing twice instead of all', () => {
+    const builder = core.modelBuilder(smallConfig);
+    const size = builder.allocate('final_norm', 'f32');
+    const half = size / 2;
+    builder.write('final_norm', 0, new Uint8Array(half));
+    builder.write('final_norm', 0, new Uint8Array(half));
+    const { context } = failure('parameter_size_mismatch', () => builder.seal('final_norm'));
+    expect(context).toEqual({ expected: size, actual: half });
+    builder.dispose();
+    const inOrder = core.modelBuilder(smallConfig);
+    const backwards = core.modelBuilder(smallConfig);
+    for (const { name, shape } of inOrder.specs) {
+      const values = Float32Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => Math.sin(i));
+      const bytes = new Uint8Array(values.buffer);
+      inOrder.add({ name, dtype: 'f32', data: bytes });
+      backwards.allocate(name, 'f32');
+      for (const [begin, end] of [[8, bytes.length], [0, 8]] as const) backwards.write(name, begin, bytes.subarray(begin, end));
+      backwards.seal(name);
+    }
+    const [one, other] = [inOrder.finish(), backwards.finish()];
+    expect(other.hash).toBe(one.hash);
+    expect(other.readRows('token_embedding', 0, 2)).toEqual(one.readRows('token_embedding', 0, 2));
+    one.dispose();
+    other.dispose();
+  });
+
   test('handles of another core', async () => {
     const { loadCore } = await import('kvlens/core');
     const other = await loadCore();

@@ -32,6 +32,9 @@ const extra = (entry: GgufTensorEntry) => (model: Small) => void model.tensors.s
 const rawArray = (bytes: number[]): GgufEntry =>
   ({ type: 'raw', typeId: 9, bytes: Uint8Array.from(bytes) });
 
+/** A 64-bit number below 256. */
+const eight = (value: number): number[] => [value, 0, 0, 0, 0, 0, 0, 0];
+
 const header: Case[] = [
   { name: 'magic', code: 'invalid_file', says: ['magic', '0x46554746'], breaks: () => ({ magic: 0x46554746 }) },
   { name: 'version 0', code: 'unsupported_file', says: ['version', 'is 0', '1, 2 and 3'], breaks: () => ({ version: 0 }) },
@@ -57,6 +60,9 @@ const metadata: Case[] = [
   { name: 'arrays in arrays in arrays', code: 'invalid_file', says: ['nesting of general.tags', 'at most 4'], breaks: set('general.tags', rawArray(new Array<number[]>(6).fill([9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).flat())) },
   { name: 'string longer than the file', code: 'truncated_file', says: ['needed'], breaks: set('general.name', { type: 'raw', typeId: 8, bytes: Uint8Array.of(255, 255, 255, 0, 0, 0, 0, 0) }) },
   { name: 'string not UTF-8', code: 'invalid_file', says: ['general.name', 'UTF-8'], breaks: set('general.name', { type: 'string', value: Uint8Array.of(0xc3, 0x28) }) },
+  { name: 'string among others not UTF-8', code: 'invalid_file', says: ['general.tags', 'UTF-8'], breaks: set('general.tags', rawArray([8, 0, 0, 0, ...eight(2), ...eight(1), 0x61, ...eight(1), 0xff])) },
+  // Each is broken, but not one after the other.
+  { name: 'character cut between two strings', code: 'invalid_file', says: ['general.tags', 'UTF-8'], breaks: set('general.tags', rawArray([8, 0, 0, 0, ...eight(2), ...eight(1), 0xc3, ...eight(1), 0xa4])) },
   { name: 'boolean 2', code: 'invalid_file', says: ['add_bos_token', 'is 2'], breaks: set('tokenizer.ggml.add_bos_token', { type: 'bool', value: 2 }) },
   { name: 'empty key', code: 'invalid_file', says: ['metadata key', '""'], breaks: set('', u32(1)) },
   { name: 'key twice', code: 'invalid_file', says: ['metadata key', '"llama.block_count"', 'unique'], breaks: (model) => ({ entries: [...model.entries, ['llama.block_count', u32(2)]] }) },

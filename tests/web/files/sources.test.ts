@@ -80,6 +80,26 @@ describe.each(kinds)('%s', (_, open) => {
   });
 });
 
+describe('a blob that changes while it is streamed', () => {
+  const changing = (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void): Blob => {
+    let pulls = 0;
+    const stream = () => new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (pulls++ === 0) controller.enqueue(bytes.subarray(0, 1000));
+        else end(controller);
+      },
+    });
+    return Object.assign(new Blob([bytes]), { slice: () => ({ stream }) as unknown as Blob });
+  };
+
+  test('is told from one that ends early', async () => {
+    const unreadable = blobSource(changing((controller) => controller.error(new Error('changed'))));
+    expect(await codeOf(collect(unreadable.stream(0, size)))).toBe('invalid_file');
+    const short = blobSource(changing((controller) => controller.close()));
+    expect(await codeOf(collect(short.stream(0, size)))).toBe('truncated_file');
+  });
+});
+
 describe('HTTP', () => {
   test('with ranges sends no more than was asked for', async () => {
     const { server, source } = await openServed({});

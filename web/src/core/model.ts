@@ -85,8 +85,11 @@ export class CoreModel extends OwnedHandle<RawModel> implements Model {
 export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBuilder {
   readonly specs: readonly ParameterSpec[];
   readonly #contentHashes = new Map<string, bigint>();
-  /** Of each parameter allocated and not sealed: its size, and how much of it has been written. */
-  readonly #open = new Map<string, { size: number; written: number }>();
+  /**
+   * Of each parameter allocated and not sealed: its size, how much of it has been written, and up to where.
+   * Memory comes uninitialised; what lies before `reached` is initialised.
+   */
+  readonly #open = new Map<string, { size: number; written: number; reached: number }>();
 
   constructor(instance: Instance, config: ConfigInput) {
     const checked = check.config(config);
@@ -100,7 +103,7 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     check.string('name', name);
     check.dtype('dtype', dtype);
     const size = this.instance.call(() => unwrap(raw.allocate(name, dtype)));
-    this.#open.set(name, { size, written: 0 });
+    this.#open.set(name, { size, written: 0, reached: 0 });
     return size;
   }
 
@@ -110,14 +113,19 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     const chunk = check.bytes('bytes', bytes);
     const open = this.#opened(name);
     if (offset + chunk.length > open.size) throw wrongSize(name, open.size, offset + chunk.length);
-    this.instance.call(() => raw.openView(name)).set(chunk, offset);
+    const memory = this.instance.call(() => raw.openView(name));
+    if (offset > open.reached) memory.fill(0, open.reached, offset);
+    memory.set(chunk, offset);
     open.written += chunk.length;
+    open.reached = Math.max(open.reached, offset + chunk.length);
   }
 
   seal(name: string): void {
     const { raw } = this;
-    const { size, written } = this.#opened(name);
-    if (written !== size) throw wrongSize(name, size, written);
+    const { size, written, reached } = this.#opened(name);
+    // Bytes that were written twice do not make up for an end that was not.
+    const given = reached === size ? written : reached;
+    if (given !== size) throw wrongSize(name, size, given);
     this.#open.delete(name);
     this.#contentHashes.set(name, this.instance.call(() => unwrap(raw.seal(name))));
   }
@@ -147,7 +155,7 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     return made;
   }
 
-  #opened(name: string): { size: number; written: number } {
+  #opened(name: string): { size: number; written: number; reached: number } {
     void this.raw;
     const open = this.#open.get(check.string('name', name));
     if (open === undefined) {

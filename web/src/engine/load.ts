@@ -33,6 +33,7 @@ export async function loadWeights(
     const total = checkpoint.totalBytes;
     let done = 0;
     let told = 0;
+    let heard: unknown;
     for await (const { tensor, offset, bytes } of streamTensors(checkpoint, { signal })) {
       if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
       builder.write(tensor.name, offset, bytes);
@@ -40,7 +41,9 @@ export async function loadWeights(
       done += bytes.byteLength;
       if (done < total && done - told < total / STEPS) continue;
       told = done;
-      await onProgress({ stage: 'load', bytes: done, total });
+      // The page deals with a report while more is loaded, but never with two.
+      await heard;
+      heard = onProgress({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
       await breathe();
       if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);

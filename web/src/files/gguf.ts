@@ -62,6 +62,7 @@ class HeaderReader {
   offset = 0;
   version = 3;
   private readonly view: DataView;
+  private joined: Uint8Array<ArrayBuffer> | undefined;
   // Tokens may begin with U+FEFF, which must not be taken for a byte order mark.
   private readonly utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -88,7 +89,11 @@ class HeaderReader {
   }
 
   u64(): number | bigint {
-    return narrow(this.view.getBigUint64(this.take(8), true));
+    const start = this.take(8);
+    const high = this.view.getUint32(start + 4, true);
+    // A number where it is one: a bigint is an allocation, and a vocabulary has a length a token.
+    if (high >= 2 ** 21) return this.view.getBigUint64(start, true);
+    return high * 2 ** 32 + this.view.getUint32(start, true);
   }
 
   /** A count or length: 32 bits in version 1, 64 afterwards. */
@@ -113,6 +118,44 @@ class HeaderReader {
     } catch {
       throw invalid(this.file, field, `not UTF-8 at byte ${start}`, 'UTF-8');
     }
+  }
+
+  /**
+   * `count` strings, decoded in one go: a call of the decoder costs as much as dozens of letters, and
+   * vocabularies have a hundred thousand tokens.
+   */
+  strings(field: string, count: number): string[] {
+    const { bytes } = this;
+    const begin = this.offset;
+    // One for all arrays of a file: many empty ones are not to cost its size each.
+    const joined = (this.joined ??= new Uint8Array(bytes.length));
+    const lengths: number[] = [];
+    let size = 0;
+    let separable = true;
+    for (let i = 0; i < count; ++i) {
+      const length = this.count(`length of ${field}`, 1, longestHeader);
+      const start = this.take(length);
+      separable &&= length === 0 || !isContinuation(bytes[start]!);
+      let units = 0; // of UTF-16: one a character, two where UTF-8 takes four bytes
+      for (let at = start; at < start + length; ++at) {
+        const byte = bytes[at]!;
+        if (!isContinuation(byte)) units += byte >= 0xf0 ? 2 : 1;
+        joined[size++] = byte;
+      }
+      lengths.push(units);
+    }
+    let text: string | undefined;
+    try {
+      text = separable ? this.utf8.decode(joined.subarray(0, size)) : undefined;
+    } catch {
+      // One of them is not UTF-8; below it is found.
+    }
+    if (text === undefined) {
+      this.offset = begin;
+      return lengths.map(() => this.string(field));
+    }
+    let at = 0;
+    return lengths.map((units) => text.slice(at, (at += units)));
   }
 
   value(key: string, type: number, depth = 0): GgufValue {
@@ -152,10 +195,16 @@ class HeaderReader {
       throw invalid(this.file, `element type of ${key}`, type, '0 to 12');
     }
     const count = this.count(`length of ${key}`, entryBytes, longestHeader);
+    if (type === 8) return this.strings(key, count);
     const values: GgufValue[] = [];
     for (let i = 0; i < count; ++i) values.push(this.value(key, type, depth + 1));
     return values;
   }
+}
+
+/** Of UTF-8: not the first byte of a character. */
+function isContinuation(byte: number): boolean {
+  return (byte & 0xc0) === 0x80;
 }
 
 function narrow(value: bigint): number | bigint {

@@ -64,33 +64,51 @@ export function bufferSource(data: ArrayBuffer | Uint8Array, name = 'buffer'): B
 
 /** A source over a File or Blob. */
 export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
+  // A File is a reference: the file behind it can be moved, changed or deleted.
+  const readable = async <T>(offset: number, read: () => Promise<T>): Promise<T> => {
+    try {
+      return await read();
+    } catch (error) {
+      throw new KvLensError(
+        'invalid_file',
+        { file: name, field: 'contents', value: 'unreadable', allowed: 'an unchanged file' },
+        `${name} can no longer be read at byte ${offset}`,
+        error,
+      );
+    }
+  };
   const source: ByteSource = {
     name,
     size: blob.size,
     async read(offset, length, signal) {
       throwIfAborted(signal);
       checkRange(source, offset, length);
-      let bytes: Uint8Array;
-      try {
-        bytes = new Uint8Array(await blob.slice(offset, offset + length).arrayBuffer());
-      } catch (error) {
-        // A File is a reference: the file behind it can be moved, changed or deleted.
-        const message = `${name} can no longer be read at byte ${offset}`;
-        throw new KvLensError(
-          'invalid_file',
-          { file: name, field: 'contents', value: 'unreadable', allowed: 'an unchanged file' },
-          message,
-          error,
-        );
-      }
+      const slice = blob.slice(offset, offset + length);
+      const bytes = new Uint8Array(await readable(offset, () => slice.arrayBuffer()));
       throwIfAborted(signal);
       if (bytes.byteLength !== length) {
         throw truncated(name, offset + length, offset + bytes.byteLength);
       }
       return bytes;
     },
+    // A stream's pieces are read on while one is being used, and cost less than slices of a few
+    // megabytes.
     async *stream(offset, length, signal) {
-      yield* readInPieces(source, offset, length, signal);
+      checkRange(source, offset, length);
+      const reader = blob.slice(offset, offset + length).stream().getReader();
+      try {
+        for (let at = offset; at < offset + length;) {
+          throwIfAborted(signal);
+          const { value } = await readable(at, () => reader.read());
+          throwIfAborted(signal);
+          if (value === undefined) throw truncated(name, offset + length, at);
+          yield value;
+          at += value.byteLength;
+        }
+      } finally {
+        // A stream that failed refuses to be cancelled, with the error that was thrown already.
+        reader.cancel().catch(() => undefined);
+      }
     },
   };
   return source;
