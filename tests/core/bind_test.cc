@@ -131,7 +131,7 @@ TEST_F(BindTest, AnUpdatedParameterUnbindsOldCachesAndBindsFreshOnes) {
   must(model_->update_parameter(name, DType::f64, new_weights(name)));
   const auto context =
       expect_bind_error<RevisionContext>(old_cache, ErrorCode::parameter_revision_mismatch);
-  EXPECT_EQ(model_->parameters()[context.index].spec.name, name);
+  EXPECT_EQ(model_->parameters()[static_cast<std::size_t>(context.index)].spec.name, name);
   EXPECT_EQ(context.name, name);
   EXPECT_EQ(context.captured, 0U);
   EXPECT_EQ(context.current, 2U);
