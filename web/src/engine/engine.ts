@@ -36,7 +36,7 @@ class RemoteEngine implements Engine {
   }
 
   async loadModel(source: ModelSource, { signal, onProgress, cache = false }: LoadOptions = {}): Promise<EngineModel> {
-    const description = await this.#connection.call('loadModel', [portableSource(source), cache], {
+    const description = await this.#connection.call('loadModel', [portableSource(source), cache, onProgress !== undefined], {
       signal,
       onEvent: onProgress && ((event) => {
         if (event.kind === 'load') onProgress(event.progress);

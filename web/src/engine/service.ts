@@ -13,6 +13,7 @@ import type {
   EngineReplayOptions,
   EngineSessionOptions,
   GenerationResult,
+  LoadProgress,
   SessionState,
 } from '../engine-api.js';
 import { KvLensError } from '../errors.js';
@@ -111,10 +112,10 @@ export class Service {
     return this.#started.memory();
   }
 
-  async loadModel({ signal, emit }: Call, source: PortableSource, cache: boolean): Promise<ModelDescription> {
-    return this.#describeModel(
-      await WorkerModel.load(this.#started, source, cache, signal, (progress) => emit({ kind: 'load', progress })),
-    );
+  /** `watched`: whether the page asked for progress; a report takes about as long as half a megabyte's load. */
+  async loadModel({ signal, emit }: Call, source: PortableSource, cache: boolean, watched: boolean): Promise<ModelDescription> {
+    const onProgress = (progress: LoadProgress): unknown => (watched ? emit({ kind: 'load', progress }) : undefined);
+    return this.#describeModel(await WorkerModel.load(this.#started, source, cache, signal, onProgress));
   }
 
   randomModel(_call: Call, config: ConfigInput, seed: bigint, dtype: 'f64' | 'f32'): ModelDescription {
