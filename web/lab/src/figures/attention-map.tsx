@@ -4,7 +4,7 @@
 //
 // To assistive technology it is a grid of which one cell exists at a time: the one that is looked
 // at.
-import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useId, useMemo, useRef, useState } from 'preact/hooks';
 import { exactDecimal } from './format.js';
 import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
 import { MapLegend } from './legend.js';
