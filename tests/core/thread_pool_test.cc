@@ -11,6 +11,25 @@
 namespace kvlens {
 namespace {
 
+#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+
+TEST(ThreadPoolTest, WithoutThreadsAPoolOfOneWorksAndALargerOneIsAnError) {
+  const auto alone = ThreadPool::create(1);
+  ASSERT_TRUE(alone);
+  int calls = 0;
+  (*alone)->run([&](std::size_t part, std::size_t n_parts) {
+    EXPECT_EQ(part, 0U);
+    EXPECT_EQ(n_parts, 1U);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 1);
+  const auto pool = ThreadPool::create(2);
+  ASSERT_FALSE(pool);
+  EXPECT_EQ(pool.error().code, ErrorCode::out_of_memory);
+}
+
+#else
+
 TEST(ThreadPoolTest, EveryPartRunsOnceAndPartZeroOnTheCaller) {
   for (const std::size_t n_threads : {1u, 2u, 3u, 8u}) {
     const auto pool = ThreadPool::create(n_threads);
@@ -48,6 +67,8 @@ TEST(ThreadPoolTest, ASleepingPoolWakesAndASlowPartIsWaitedFor) {
 TEST(ThreadPoolTest, APoolCanEndUnusedAndRightAfterItsStart) {
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(ThreadPool::create(4));
 }
+
+#endif
 
 TEST(ThreadPoolTest, ThreadCountOutOfRangeIsAnError) {
   for (const std::size_t n_threads : {std::size_t{0}, std::size_t{65}}) {
