@@ -218,9 +218,9 @@ void register_models() {
       +[](const ConfigValue& config, std::uint64_t rng_state, const std::string& dtype) {
         SplitMix64 rng(rng_state);
         return outcome<RandomModel>(Model::random(config_from(config), rng, dtype_named(dtype)),
-                                    [&](ModelPtr model) {
+                                    [&](const ModelPtr& model) {
                                       val value = val::object();
-                                      value.set("model", std::move(model));
+                                      value.set("model", model);
                                       value.set("rngState", rng.state());
                                       return value;
                                     });
