@@ -28,7 +28,7 @@ unshare --mount --propagation private \
 rm -f "$partial"/var/cache/apt/archives/*.deb
 
 # Emscripten compiles its system libraries when they are first linked: here rather than in a build.
-cat >"$partial/root/warm-up.cc" <<'CC'
+cat >"$partial/opt/warm-up.cc" <<'CC'
 #include <emscripten/bind.h>
 #include <iostream>
 int main() { std::cout << "warm" << std::endl; }
@@ -36,7 +36,7 @@ CC
 cd /tmp
 for flags in '' '-O3' '-O3 -pthread' '-g -O1'; do
   # shellcheck disable=SC2086 # the flags are several words
-  (enter "$partial" /tmp em++ $flags -lembind /root/warm-up.cc -o /root/warm-up.mjs) >>"$log" 2>&1 ||
+  (enter "$partial" /tmp em++ $flags -lembind /opt/warm-up.cc -o /opt/warm-up.mjs) >>"$log" 2>&1 ||
     { tail -n 20 "$log" >&2; exit 1; }
 done
 
