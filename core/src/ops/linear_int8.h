@@ -1,7 +1,8 @@
 // The integer kernels over packed groups of four rows, for one kind of dot (ops/int8_dot.h).
 // Included once for each, by linear_int8_pair.cc and linear_int8_quad.cc.
 //
-// One input row (decode) is bound by memory: quants are unpacked in registers as they stream by.
+// One input row (decode) is bound by memory: quants are unpacked in registers as they stream by,
+// from several places of the matrix at once.
 // Several input rows (prefill) are bound by arithmetic: a panel of weights is unpacked once into
 // memory that stays in the first-level cache, and multiplied by tiles of 8 output rows x 4 input
 // rows. Both compute each output with the same operations in the same order (linear.h).
@@ -192,11 +193,20 @@ class Int8Kernels {
   static void multiply_row(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
                            const Int8Product& product) noexcept {
     const FormatConstants constants = load_constants();
-    std::size_t row = row_begin;
-    for (; row + 2 * packed_rows <= row_end; row += 2 * packed_rows) {
-      stream<2>(matrix, row, constants, product.input, product.y + row);
+    // Read at several distant places in turn: hardware prefetches within a page of memory only, so
+    // one stream waits at every page's beginning, where several overlap their waits.
+    constexpr std::size_t n_places = 8;
+    constexpr std::size_t n_groups = Dot::groups_side_by_side;
+    const std::size_t apart = (row_end - row_begin) / (n_places * packed_rows) * packed_rows;
+    for (std::size_t row = row_begin; row < row_begin + apart; row += packed_rows) {
+      KVLENS_NO_UNROLL
+      for (std::size_t place = 0; place < n_places; place += n_groups) {
+        stream<n_groups>(matrix, row + place * apart, apart, constants, product.input, product.y);
+      }
     }
-    if (row < row_end) stream<1>(matrix, row, constants, product.input, product.y + row);
+    for (std::size_t row = row_begin + n_places * apart; row < row_end; row += packed_rows) {
+      stream<1>(matrix, row, 0, constants, product.input, product.y);
+    }
   }
 
   static void multiply_rows(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
@@ -224,13 +234,13 @@ class Int8Kernels {
     return matrix.data + row / packed_rows * n_blocks(matrix) * packed_bytes;
   }
 
-  // Some groups of rows side by side, so that they share what is read of the input.
+  // Groups `apart` rows from one another side by side, so that they share what is read of the input.
   template <std::size_t n_groups>
-  static KVLENS_INLINE void stream(const MatrixView& matrix, std::size_t row,
+  static KVLENS_INLINE void stream(const MatrixView& matrix, std::size_t row, std::size_t apart,
                                    const FormatConstants& constants, const Int8Block* x,
                                    float* y) noexcept {
     const std::byte* block = group(matrix, row);
-    const std::size_t stride = n_blocks(matrix) * packed_bytes;
+    const std::size_t stride = apart / packed_rows * n_blocks(matrix) * packed_bytes;
     f32x4 total[n_groups];
     for (f32x4& each : total) each = splat(0.0f);
     for (std::size_t b = 0; b < n_blocks(matrix); ++b, block += packed_bytes) {
@@ -264,7 +274,7 @@ class Int8Kernels {
         ++x;
       });
     }
-    for (std::size_t g = 0; g < n_groups; ++g) store(y + g * packed_rows, total[g]);
+    for (std::size_t g = 0; g < n_groups; ++g) store(y + row + g * apart, total[g]);
   }
 
   static void fill(Panel<Kernel>& panel, const MatrixView& matrix, std::size_t row,
