@@ -33,16 +33,17 @@ void for_head_tiles(std::size_t count, F f) noexcept {
   }
 }
 
+// Scores of `n_heads` heads and `n_keys` positions, `apart` from one another.
 template <std::size_t n_heads, std::size_t n_keys, class T>
-inline void score_tile(const T* keys, std::size_t head_dim, const T* q, std::size_t q_stride,
-                       T scale, T* out, std::size_t out_stride) noexcept {
+inline void score_tile(const T* keys, std::size_t apart, std::size_t head_dim, const T* q,
+                       std::size_t q_stride, T scale, T* out, std::size_t out_stride) noexcept {
   Lanes<T> products[n_heads][n_keys] = {};
   const auto step = [&](std::size_t d, auto load_lanes) {
-    Lanes<T> key[n_keys];
-    for (std::size_t k = 0; k < n_keys; ++k) key[k] = load_lanes(keys + k * head_dim + d);
-    for (std::size_t g = 0; g < n_heads; ++g) {
-      const Lanes<T> query = load_lanes(q + g * q_stride + d);
-      for (std::size_t k = 0; k < n_keys; ++k) products[g][k] = products[g][k] + query * key[k];
+    Lanes<T> query[n_heads];
+    for (std::size_t g = 0; g < n_heads; ++g) query[g] = load_lanes(q + g * q_stride + d);
+    for (std::size_t k = 0; k < n_keys; ++k) {
+      const Lanes<T> key = load_lanes(keys + k * apart * head_dim + d);
+      for (std::size_t g = 0; g < n_heads; ++g) products[g][k] = products[g][k] + query[g] * key;
     }
   };
   const std::size_t whole = whole_lanes(head_dim);
@@ -53,33 +54,33 @@ inline void score_tile(const T* keys, std::size_t head_dim, const T* q, std::siz
     step(whole, [&](const T* from) { return load_part(from, head_dim - whole); });
   }
   for (std::size_t g = 0; g < n_heads; ++g) {
-    if constexpr (n_keys == 4) {
-      const auto& p = products[g];
-      store(out + g * out_stride, splat(scale) * sums(p[0], p[1], p[2], p[3]));
-    } else {
-      for (std::size_t k = 0; k < n_keys; ++k)
-        out[g * out_stride + k] = scale * sum(products[g][k]);
+    for (std::size_t k = 0; k < n_keys; ++k) {
+      out[g * out_stride + k * apart] = scale * sum(products[g][k]);
     }
   }
 }
 
-// Scores of every head of the group over positions [begin, end); returns how many.
+// Scores of every head of the group over positions [begin, end); returns how many. A tile's keys are
+// as far apart as they can be: see linear_int8.h on reading at several places.
 template <class T>
 std::uint64_t scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
                      std::size_t group, std::size_t begin, std::size_t end, T scale, T* out,
                      std::size_t out_stride) noexcept {
   std::uint64_t n_scores = 0;
   for_head_tiles(group, [&](auto width, std::size_t g) {
+    // So many sums as registers hold beside what they read.
+    constexpr std::size_t n_keys = width() == 3 ? 3 : 4;
+    const std::size_t apart = (end - begin) / n_keys;
     const T* head_q = q + g * q_stride;
     T* head_out = out + g * out_stride;
     std::size_t p = begin;
-    for (; p + 4 <= end; p += 4) {
-      score_tile<width(), 4>(rows.keys + p * rows.head_dim, rows.head_dim, head_q, q_stride, scale,
-                             head_out + p, out_stride);
+    for (; p < begin + apart; ++p) {
+      score_tile<width(), n_keys>(rows.keys + p * rows.head_dim, apart, rows.head_dim, head_q,
+                                  q_stride, scale, head_out + p, out_stride);
     }
-    for (; p < end; ++p) {
-      score_tile<width(), 1>(rows.keys + p * rows.head_dim, rows.head_dim, head_q, q_stride, scale,
-                             head_out + p, out_stride);
+    for (p += (n_keys - 1) * apart; p < end; ++p) {
+      score_tile<width(), 1>(rows.keys + p * rows.head_dim, 0, rows.head_dim, head_q, q_stride,
+                             scale, head_out + p, out_stride);
     }
     n_scores += width() * (p - begin);
   });
@@ -184,6 +185,13 @@ AttendWork attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row
   const auto window_begin = [&](std::size_t position) {
     return window == 0 || position < window ? std::size_t{0} : position + 1 - window;
   };
+  if (n_rows == 1) {  // nothing to share a block of keys with
+    const std::size_t begin = window_begin(first_position);
+    work = attention_weights(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
+    work.mixed_rows =
+        attention_mix(rows, scratch.data(), stride, group, begin, stride, out, head_dim).mixed_rows;
+    return work;
+  }
   for (std::size_t tile = 0; tile < n_rows; tile += row_tile) {
     const std::size_t tile_end = std::min(n_rows, tile + row_tile);
     const std::size_t last = first_position + tile_end;
