@@ -104,7 +104,7 @@ export interface CacheOptions<C extends ComputeType = ComputeType> {
 
 /** See `Core.bind`. */
 export interface SessionOptions {
-  /** Rows advanced together, 32 by default. Results do not depend on it. */
+  /** Rows advanced together, 64 by default. Results do not depend on it. */
   readonly chunkRows?: number;
 }
 

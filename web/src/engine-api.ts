@@ -182,7 +182,7 @@ export interface EngineCacheOptions {
 
 /** See `EngineModel.bind`. */
 export interface EngineSessionOptions {
-  /** Rows advanced together, 32 by default: how often progress is reported and an abort is seen. */
+  /** Rows advanced together, 64 by default: how often progress is reported and an abort is seen. */
   readonly chunkRows?: number;
 }
 

@@ -22,7 +22,7 @@
 namespace kvlens {
 
 struct SessionOptions {
-  std::size_t chunk_rows = 32;            // rows advanced together; 1 is the serial path
+  std::size_t chunk_rows = 64;            // rows advanced together; 1 is the serial path
   std::shared_ptr<ThreadPool> pool = {};  // null: the calling thread alone
 };
 

@@ -64,7 +64,7 @@ double cosine_kernel(double x, double tail) noexcept {
 
 }  // namespace
 
-float exponential(float x) noexcept { return exponential(splat(x))[0]; }
+float exponential(float x) noexcept { return exponential(splat(x), exponential_constants)[0]; }
 
 double exponential(double x) noexcept {
   if (!(x > -746.0)) return x < 0.0 ? 0.0 : x;  // underflow; a NaN stays

@@ -27,35 +27,51 @@ struct SineCosine {
 // powers of the n-th root, which Newton's iteration makes in double-double. base > 0.
 void root_powers(double base, std::size_t n, double* out) noexcept;
 
+// The constants of the float exponential, which loops hold `in_register`.
+struct ExponentialConstants {
+  f32x4 lowest;  // beyond these the result is 0 or infinity
+  f32x4 highest;
+  f32x4 shift;  // 1.5 * 2^23: adding it rounds to an integer and leaves that in the low bits
+  f32x4 inverse_ln2;
+  f32x4 ln2_high;  // n times this is exact
+  f32x4 ln2_low;
+  f32x4 p5, p4, p3, p2, p1, p0;
+  f32x4 one;
+  i32x4 bias;
+};
+inline constexpr ExponentialConstants exponential_constants = {
+    splat(-104.0f),          splat(89.0f),
+    splat(12582912.0f),      splat(1.44269504f),
+    splat(0.693359375f),     splat(-2.12194440e-4f),
+    splat(1.9875691500e-4f), splat(1.3981999507e-3f),
+    splat(8.3334519073e-3f), splat(4.1665795894e-2f),
+    splat(1.6666665459e-1f), splat(5.0000001201e-1f),
+    splat(1.0f),             splat(std::int32_t{127})};
+
 // Four exponentials; each lane has the bits of the scalar form.
-[[nodiscard]] inline f32x4 exponential(f32x4 x) noexcept {
-  // Beyond these the result is 0 or infinity; a NaN passes both comparisons.
-  const f32x4 lowest = splat(-104.0f);
-  const f32x4 highest = splat(89.0f);
-  x = select(x < lowest, lowest, x);
-  x = select(x > highest, highest, x);
-  // Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low mantissa bits.
-  const f32x4 shift = splat(12582912.0f);
-  const f32x4 shifted = x * splat(1.44269504f) + shift;
-  const f32x4 n = shifted - shift;
-  // ln 2 in two parts; n times the first is exact.
-  const f32x4 r = (x - n * splat(0.693359375f)) - n * splat(-2.12194440e-4f);
-  f32x4 p = splat(1.9875691500e-4f);
-  p = p * r + splat(1.3981999507e-3f);
-  p = p * r + splat(8.3334519073e-3f);
-  p = p * r + splat(4.1665795894e-2f);
-  p = p * r + splat(1.6666665459e-1f);
-  p = p * r + splat(5.0000001201e-1f);
-  p = (p * (r * r) + r) + splat(1.0f);
+[[nodiscard]] inline f32x4 exponential(f32x4 x, const ExponentialConstants& k) noexcept {
+  // A NaN passes both comparisons.
+  x = select(x < k.lowest, k.lowest, x);
+  x = select(x > k.highest, k.highest, x);
+  const f32x4 shifted = x * k.inverse_ln2 + k.shift;
+  const f32x4 n = shifted - k.shift;
+  const f32x4 r = (x - n * k.ln2_high) - n * k.ln2_low;
+  f32x4 p = k.p5;
+  p = p * r + k.p4;
+  p = p * r + k.p3;
+  p = p * r + k.p2;
+  p = p * r + k.p1;
+  p = p * r + k.p0;
+  p = (p * (r * r) + r) + k.one;
   // 2^n in two factors, since n reaches from -150 to 128.
-  const i32x4 exponent = std::bit_cast<i32x4>(shifted) - std::bit_cast<i32x4>(shift);
+  const i32x4 exponent = std::bit_cast<i32x4>(shifted) - std::bit_cast<i32x4>(k.shift);
   const i32x4 first = exponent >> 1;
   const i32x4 second = exponent - first;
-  const i32x4 bias = splat(std::int32_t{127});
-  return p * std::bit_cast<f32x4>((first + bias) << 23) *
-         std::bit_cast<f32x4>((second + bias) << 23);
+  return p * std::bit_cast<f32x4>((first + k.bias) << 23) *
+         std::bit_cast<f32x4>((second + k.bias) << 23);
 }
-[[nodiscard]] inline f64x4 exponential(f64x4 x) noexcept {
+// Double needs no constants in registers: its lanes are computed one by one.
+[[nodiscard]] inline f64x4 exponential(f64x4 x, const ExponentialConstants&) noexcept {
   return {f64x2{exponential(x.low[0]), exponential(x.low[1])},
           f64x2{exponential(x.high[0]), exponential(x.high[1])}};
 }

@@ -66,9 +66,10 @@ template <class T>
 void softmax(std::span<T> x) noexcept {
   const T largest = maximum(std::span<const T>(x));
   const std::size_t whole = whole_lanes(x.size());
+  const ExponentialConstants constants = in_register(exponential_constants);
   Lanes<T> total = splat(T{0});
   for (std::size_t i = 0; i < whole; i += n_lanes) {
-    const Lanes<T> value = exponential(load(x.data() + i) - splat(largest));
+    const Lanes<T> value = exponential(load(x.data() + i) - splat(largest), constants);
     store(x.data() + i, value);
     total = total + value;
   }
@@ -89,9 +90,10 @@ void softmax(std::span<T> x) noexcept {
 template <class T>
 void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) noexcept {
   const std::size_t whole = whole_lanes(gate.size());
+  const ExponentialConstants constants = in_register(exponential_constants);
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     const Lanes<T> g = load(gate.data() + i);
-    const Lanes<T> silu = g / (splat(T{1}) + exponential(splat(T{0}) - g));
+    const Lanes<T> silu = g / (splat(T{1}) + exponential(splat(T{0}) - g, constants));
     store(out.data() + i, silu * load(up.data() + i));
   }
   for (std::size_t i = whole; i < gate.size(); ++i) {

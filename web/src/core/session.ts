@@ -58,7 +58,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     options: SessionOptions,
     ownsCache: boolean,
   ) {
-    const chunkRows = check.count('chunkRows', options.chunkRows ?? 32);
+    const chunkRows = check.count('chunkRows', options.chunkRows ?? 64);
     const raw = instance.call((module) =>
       cache.compute === 'f64'
         // Both are registered by one template: they differ in nothing but the arrays.
