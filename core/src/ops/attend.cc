@@ -60,8 +60,8 @@ inline void score_tile(const T* keys, std::size_t apart, std::size_t head_dim, c
   }
 }
 
-// Scores of every head of the group over positions [begin, end); returns how many. A tile's keys are
-// as far apart as they can be: see linear_int8.h on reading at several places.
+// Scores of every head of the group over positions [begin, end); returns how many. A tile's keys
+// are as far apart as they can be: see linear_int8.h on reading at several places.
 template <class T>
 std::uint64_t scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
                      std::size_t group, std::size_t begin, std::size_t end, T scale, T* out,
@@ -187,7 +187,8 @@ AttendWork attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row
   };
   if (n_rows == 1) {  // nothing to share a block of keys with
     const std::size_t begin = window_begin(first_position);
-    work = attention_weights(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
+    work =
+        attention_weights(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
     work.mixed_rows =
         attention_mix(rows, scratch.data(), stride, group, begin, stride, out, head_dim).mixed_rows;
     return work;

@@ -39,14 +39,20 @@ struct ExponentialConstants {
   f32x4 one;
   i32x4 bias;
 };
-inline constexpr ExponentialConstants exponential_constants = {
-    splat(-104.0f),          splat(89.0f),
-    splat(12582912.0f),      splat(1.44269504f),
-    splat(0.693359375f),     splat(-2.12194440e-4f),
-    splat(1.9875691500e-4f), splat(1.3981999507e-3f),
-    splat(8.3334519073e-3f), splat(4.1665795894e-2f),
-    splat(1.6666665459e-1f), splat(5.0000001201e-1f),
-    splat(1.0f),             splat(std::int32_t{127})};
+inline constexpr ExponentialConstants exponential_constants = {splat(-104.0f),
+                                                               splat(89.0f),
+                                                               splat(12582912.0f),
+                                                               splat(1.44269504f),
+                                                               splat(0.693359375f),
+                                                               splat(-2.12194440e-4f),
+                                                               splat(1.9875691500e-4f),
+                                                               splat(1.3981999507e-3f),
+                                                               splat(8.3334519073e-3f),
+                                                               splat(4.1665795894e-2f),
+                                                               splat(1.6666665459e-1f),
+                                                               splat(5.0000001201e-1f),
+                                                               splat(1.0f),
+                                                               splat(std::int32_t{127})};
 
 // Four exponentials; each lane has the bits of the scalar form.
 [[nodiscard]] inline f32x4 exponential(f32x4 x, const ExponentialConstants& k) noexcept {

@@ -234,7 +234,8 @@ class Int8Kernels {
     return matrix.data + row / packed_rows * n_blocks(matrix) * packed_bytes;
   }
 
-  // Groups `apart` rows from one another side by side, so that they share what is read of the input.
+  // Groups `apart` rows from one another side by side, so that they share what is read of the
+  // input.
   template <std::size_t n_groups>
   static KVLENS_INLINE void stream(const MatrixView& matrix, std::size_t row, std::size_t apart,
                                    const FormatConstants& constants, const Int8Block* x,
