@@ -29,6 +29,8 @@ using CachePtr = std::shared_ptr<KvCache<T>>;
 template <class T>
 using SessionPtr = std::shared_ptr<Session<T>>;
 template <class T>
+using ReplayPtr = std::shared_ptr<StepwiseReplay<T>>;
+template <class T>
 using Recorder = RowRecorder<T>;
 template <class T>
 using Logits = Buffer<T>;
@@ -42,6 +44,7 @@ struct Named<float> {
   static constexpr const char* cache = "KvCacheF32";
   static constexpr const char* session = "SessionF32";
   static constexpr const char* recorder = "RecorderF32";
+  static constexpr const char* replay = "ReplayF32";
   static constexpr const char* logits = "LogitsF32";
   static constexpr const char* create_cache = "createCacheF32(model, capacity)";
   static constexpr const char* bind = "bindF32(model, cache, chunkRows, pool)";
@@ -50,6 +53,7 @@ struct Named<float> {
   static constexpr const char* cache_outcome = "Outcome<KvCacheF32>";
   static constexpr const char* session_outcome = "Outcome<SessionF32>";
   static constexpr const char* step_outcome = "Outcome<StepValue<Float32Array>>";
+  static constexpr const char* begun_replay_outcome = "Outcome<ReplayF32>";
   static constexpr const char* replay_outcome = "Outcome<ReplayValue<LogitsF32>>";
 };
 template <>
@@ -58,6 +62,7 @@ struct Named<double> {
   static constexpr const char* cache = "KvCacheF64";
   static constexpr const char* session = "SessionF64";
   static constexpr const char* recorder = "RecorderF64";
+  static constexpr const char* replay = "ReplayF64";
   static constexpr const char* logits = "LogitsF64";
   static constexpr const char* create_cache = "createCacheF64(model, capacity)";
   static constexpr const char* bind = "bindF64(model, cache, chunkRows, pool)";
@@ -66,6 +71,7 @@ struct Named<double> {
   static constexpr const char* cache_outcome = "Outcome<KvCacheF64>";
   static constexpr const char* session_outcome = "Outcome<SessionF64>";
   static constexpr const char* step_outcome = "Outcome<StepValue<Float64Array>>";
+  static constexpr const char* begun_replay_outcome = "Outcome<ReplayF64>";
   static constexpr const char* replay_outcome = "Outcome<ReplayValue<LogitsF64>>";
 };
 
@@ -98,6 +104,7 @@ void register_types() {
   register_type<Names>("string[]");
   register_type<Bytes>("Uint8Array");
   register_type<Ids>("Uint32Array");
+  register_type<Hashes>("bigint[]");
   register_type<Doubles>("Float64Array<ArrayBuffer>");
   register_type<WorkValue>("Float64Array");
   register_type<DTypes>("{ name: string; blockValues: number; blockBytes: number }[]");
@@ -287,10 +294,14 @@ void register_caches() {
           +[](const KvCache<T>& cache, std::size_t layer, std::size_t kv_head) {
             return Floats<T>(view(cache.layers()[layer].values(0, kv_head)));
           })
+      // One for each length.
       .function(
-          "contentHash(layer, nRows)",
-          +[](const KvCache<T>& cache, std::size_t layer, std::size_t n_rows) {
-            return cache.layers()[layer].content_hash(n_rows);
+          "contentHashes(layer, lengths)",
+          +[](const KvCache<T>& cache, std::size_t layer, const Ids& array) {
+            const std::vector<std::size_t> lengths = sizes_from(array);
+            std::vector<std::uint64_t> hashes(lengths.size());
+            cache.layers()[layer].content_hashes(lengths, hashes);
+            return Hashes(val::array(hashes));
           });
   register_type<Floats<T>>(Named<T>::floats);
   register_type<Outcome<KvCache<T>>>(Named<T>::cache_outcome);
@@ -333,17 +344,42 @@ void register_recorders() {
 }
 
 template <class T>
-void register_sessions() {
-  using S = Session<T>;
-  using StepOutcome = Outcome<Step<T>>;
-  using ReplayOutcome = Outcome<Replay<T>>;
-  register_type<Outcome<S>>(Named<T>::session_outcome);
-  register_type<StepOutcome>(Named<T>::step_outcome);
-  register_type<ReplayOutcome>(Named<T>::replay_outcome);
+void register_replays() {
+  using R = StepwiseReplay<T>;
+  register_type<Outcome<R>>(Named<T>::begun_replay_outcome);
+  register_type<Outcome<Replay<T>>>(Named<T>::replay_outcome);
+  class_<R>(Named<T>::replay)
+      .template smart_ptr<ReplayPtr<T>>(typeid(ReplayPtr<T>).name())
+      .function("nSteps()", &R::n_steps)
+      .function(
+          "advance(recorder)",
+          +[](R& replay, Recorder<T>* recorder) {
+            return outcome<double>(replay.advance(recorder),
+                                   [](std::size_t left) { return static_cast<double>(left); });
+          },
+          allow_raw_pointers())
+      .function(
+          "finish(recorder)",
+          +[](R& replay, Recorder<T>* recorder) {
+            return outcome<Replay<T>>(replay.finish(recorder), [](Replay<T> done) {
+              val value = val::object();
+              value.set("work", work_value(done.work));
+              value.set("logits", std::make_shared<Logits<T>>(std::move(done.logits)));
+              return value;
+            });
+          },
+          allow_raw_pointers());
   class_<Logits<T>>(Named<T>::logits)
       .template smart_ptr<std::shared_ptr<Logits<T>>>(typeid(std::shared_ptr<Logits<T>>).name())
       .function("view()", +[](const Logits<T>& logits) { return Floats<T>(view(logits.span())); });
+}
 
+template <class T>
+void register_sessions() {
+  using S = Session<T>;
+  using StepOutcome = Outcome<Step<T>>;
+  register_type<Outcome<S>>(Named<T>::session_outcome);
+  register_type<StepOutcome>(Named<T>::step_outcome);
   class_<S>(Named<T>::session)
       .template smart_ptr<SessionPtr<T>>(typeid(SessionPtr<T>).name())
       .function(
@@ -395,20 +431,17 @@ void register_sessions() {
           allow_raw_pointers())
       .function("abandon()", &S::abandon)
       .function("callInProgress()", &S::call_in_progress)
+      // What it returns reads the session, which has to be deleted after it.
       .function(
-          "replay(tokens, allLogits, recorder)",
-          +[](const S& session, const Ids& tokens, bool all_logits, Recorder<T>* recorder) {
-            return with_ids<Replay<T>>(tokens, [&](auto ids) {
-              return outcome<Replay<T>>(
-                  session.replay(ids, all_logits, recorder), [](Replay<T> replay) {
-                    val value = val::object();
-                    value.set("work", work_value(replay.work));
-                    value.set("logits", std::make_shared<Logits<T>>(std::move(replay.logits)));
-                    return value;
+          "beginReplay(tokens, allLogits)",
+          +[](const S& session, const Ids& tokens, bool all_logits) {
+            return with_ids<StepwiseReplay<T>>(tokens, [&](auto ids) {
+              return outcome<StepwiseReplay<T>>(
+                  session.begin_replay(ids, all_logits), [](StepwiseReplay<T> replay) {
+                    return std::make_shared<StepwiseReplay<T>>(std::move(replay));
                   });
             });
-          },
-          allow_raw_pointers())
+          })
       .function(
           "truncate(len)",
           +[](S& session, std::size_t len) { return outcome(session.truncate(len)); })
@@ -477,6 +510,8 @@ EMSCRIPTEN_BINDINGS(kvlens) {
   register_caches<double>();
   register_recorders<float>();
   register_recorders<double>();
+  register_replays<float>();
+  register_replays<double>();
   register_sessions<float>();
   register_sessions<double>();
 }

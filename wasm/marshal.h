@@ -49,6 +49,7 @@ using ConfigValue = Typed<Config>;
 using Names = Typed<struct NamesTag>;      // string[]
 using Bytes = Typed<struct BytesTag>;      // Uint8Array
 using Ids = Typed<struct IdsTag>;          // Uint32Array
+using Hashes = Typed<struct HashesTag>;    // bigint[]
 using Doubles = Typed<struct DoublesTag>;  // Float64Array
 using WorkValue = Typed<Work>;             // Float64Array in the order of the table
 using SamplingValue = Typed<SamplingConfig>;

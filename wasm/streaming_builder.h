@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "content_hash.h"
+#include "kvlens/content_hash.h"
 #include "kvlens/model.h"
 
 namespace kvlens::js {

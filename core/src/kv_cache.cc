@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "checks.h"
@@ -156,18 +157,37 @@ const T* LayerKvCache<T>::value_rows(std::size_t lane, std::size_t kv_head) cons
 }
 
 template <class T>
-std::uint64_t LayerKvCache<T>::content_hash(std::size_t n_rows) const noexcept {
-  // FNV-1a (Fowler, Noll and Vo; RFC 9923).
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto mix = [&](const T* row) {
-    for (const std::byte byte : std::as_bytes(std::span(row, n_rows * geometry_.head_dim))) {
-      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
+void LayerKvCache<T>::content_hashes(std::span<const std::size_t> lengths,
+                                     std::span<std::uint64_t> hashes) const {
+  std::vector<std::size_t> ascending(lengths.size());
+  std::iota(ascending.begin(), ascending.end(), std::size_t{0});
+  std::ranges::sort(ascending, {}, [&](std::size_t i) { return lengths[i]; });
+  std::vector<ContentHash> layer(lengths.size());
+  // One head's rows lie behind each other: they are read once, in one piece.
+  const auto absorb_head = [&](const T* rows) {
+    ContentHash head;
+    std::size_t done = 0;
+    for (const std::size_t i : ascending) {
+      head.absorb(std::as_bytes(
+          std::span(rows + done * geometry_.head_dim, (lengths[i] - done) * geometry_.head_dim)));
+      done = lengths[i];
+      const std::uint64_t value = head.value();
+      layer[i].absorb(std::as_bytes(std::span(&value, 1)));
     }
   };
   for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
-    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) mix(key_rows(lane, head));
-    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) mix(value_rows(lane, head));
+    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
+      absorb_head(key_rows(lane, head));
+      absorb_head(value_rows(lane, head));
+    }
   }
+  for (std::size_t i = 0; i < lengths.size(); ++i) hashes[i] = layer[i].value();
+}
+
+template <class T>
+std::uint64_t LayerKvCache<T>::content_hash(std::size_t n_rows) const {
+  std::uint64_t hash = 0;
+  content_hashes({&n_rows, 1}, {&hash, 1});
   return hash;
 }
 

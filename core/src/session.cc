@@ -246,53 +246,21 @@ Result<Step<T>> Session<T>::extend(std::span<const std::uint32_t> tokens, StageT
 }
 
 template <class T>
+Result<StepwiseReplay<T>> Session<T>::begin_replay(std::span<const std::uint32_t> tokens,
+                                                   bool all_logits) const {
+  const Config& config = state_->config();
+  if (state_->cache->call_in_progress_) return call_in_progress_error();
+  KVLENS_CHECK(check_prompt_size(tokens.size(), config.max_seq_len, "the model's max_seq_len"));
+  KVLENS_CHECK(check_tokens(tokens, config.vocab_size));
+  return StepwiseReplay<T>::begin(state_->bound, tokens, all_logits, state_->options.chunk_rows,
+                                  state_->options.pool.get());
+}
+
+template <class T>
 Result<Replay<T>> Session<T>::replay(std::span<const std::uint32_t> tokens, bool all_logits,
                                      StageTap<T>* tap) const {
-  const Config& config = state_->config();
-  const std::size_t n_tokens = tokens.size();
-  if (state_->cache->call_in_progress_) return call_in_progress_error();
-  KVLENS_CHECK(check_prompt_size(n_tokens, config.max_seq_len, "the model's max_seq_len"));
-  KVLENS_CHECK(check_tokens(tokens, config.vocab_size));
-
-  ThreadPool* pool = state_->options.pool.get();
-  const std::size_t chunk = std::min(state_->options.chunk_rows, n_tokens);
-  KVLENS_TRY(auto workspace, Workspace<T>::create(config, chunk, n_tokens, thread_count(pool)));
-  KVLENS_TRY(auto rope, ops::RopeTable<T>::create(config.rope, config.head_dim, n_tokens));
-  // One layer's rows at a time: nothing outlives its layer but the residual stream.
-  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create({.batch = 1,
-                                                        .n_kv_heads = config.n_kv_heads,
-                                                        .head_dim = config.head_dim,
-                                                        .capacity = n_tokens,
-                                                        .max_seq_len = config.max_seq_len,
-                                                        .rope = config.rope}));
-  KVLENS_TRY(auto residual, Buffer<T>::uninitialised(n_tokens * config.d_model));
-  const std::size_t logits_begin = all_logits ? 0 : n_tokens - 1;
-  KVLENS_TRY(auto logits, Buffer<T>::uninitialised((n_tokens - logits_begin) * config.vocab_size));
-
-  Replay<T> replay{.logits = std::move(logits), .work = {}};
-  const ForwardPass<T> pass{workspace, pool, tap, replay.work, n_tokens};
-  const auto for_each_chunk = [&](std::size_t first, auto&& compute) -> Result<void> {
-    for (std::size_t begin = first; begin < n_tokens; begin += chunk) {
-      const RowRange rows{begin, std::min(chunk, n_tokens - begin)};
-      KVLENS_CHECK(compute(rows, residual.data() + begin * config.d_model));
-    }
-    return {};
-  };
-  KVLENS_CHECK(for_each_chunk(0, [&](const RowRange& rows, T* x) {
-    return embed_rows(pass, state_->bound, tokens.subspan(rows.first_position, rows.n_rows), rows,
-                      x);
-  }));
-  for (std::size_t layer = 0; layer < config.n_layers; ++layer) {
-    KVLENS_CHECK(for_each_chunk(0, [&](const RowRange& rows, T* x) {
-      return layer_rows(pass, state_->bound, rope, layer, rows, layer_cache, x);
-    }));
-  }
-  replay.work.token_forwards = n_tokens;
-  KVLENS_CHECK(for_each_chunk(logits_begin, [&](const RowRange& rows, T* x) {
-    T* out = replay.logits.data() + (rows.first_position - logits_begin) * config.vocab_size;
-    return logits_rows(pass, state_->bound, rows, x, out);
-  }));
-  return replay;
+  KVLENS_TRY(auto steps, begin_replay(tokens, all_logits));
+  return steps.finish(tap);
 }
 
 template <class T>

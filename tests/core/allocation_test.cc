@@ -100,7 +100,7 @@ TYPED_TEST(AllocationTest, EachCallOfASessionFailsWholeAndGoesOnToTheSameBits) {
     const std::size_t refused =
         refuse_each_allocation([&] { return call.call(*session, nullptr); },
                                [&] { ASSERT_TRUE(same_state(snapshot(*session), before)); });
-    if (call.name == "replay") {
+    if (call.name.ends_with("replay")) {
       EXPECT_GT(refused, 5U);
     } else {
       EXPECT_EQ(refused, 0U) << "a session has what its calls need since it was bound";

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "kvlens/kv_cache.h"
 #include "support/expect.h"
@@ -203,22 +205,47 @@ TYPED_TEST(LayerKvCacheTest, MoreRowsThanThereIsRoomForAreNotCommitted) {
   EXPECT_EQ(this->cache_.len(), 0U);
 }
 
-// FNV-1a by its definition, over keys then values, head by head.
-TYPED_TEST(LayerKvCacheTest, ContentHashIsFnv1aOfTheRowsBytes) {
+// The bytes of `values` in one piece.
+template <class T>
+std::uint64_t hash_of(const std::vector<T>& values) {
+  return content_hash(std::as_bytes(std::span(values)));
+}
+
+TYPED_TEST(LayerKvCacheTest, ContentHashIsThatOfTheHashesOfEachHeadsKeysAndValues) {
   using T = TypeParam;
+  // Rows of 24 and 48 bytes a head: less than a stripe of the hash, and no multiple of one.
   auto cache = must(LayerKvCache<T>::create(
-      {.batch = 1, .n_kv_heads = 2, .head_dim = 2, .capacity = 4, .max_seq_len = 4, .rope = {}}));
-  EXPECT_EQ(cache.content_hash(0), 0xcbf29ce484222325U);
-  must(cache.append(std::vector<T>{1, 2, 3, 4}, std::vector<T>{5, 6, 7, 8}));
-  must(cache.append(std::vector<T>{9, 10, 11, 12}, std::vector<T>{13, 14, 15, 16}));
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const T value : std::vector<T>{1, 2, 9, 10, 3, 4, 11, 12, 5, 6, 13, 14, 7, 8, 15, 16}) {
-    std::array<unsigned char, sizeof(T)> bytes{};
-    std::memcpy(bytes.data(), &value, sizeof(T));
-    for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3U;
+      {.batch = 1, .n_kv_heads = 2, .head_dim = 6, .capacity = 4, .max_seq_len = 4, .rope = {}}));
+  // Keys and values of the first head, then of the second.
+  std::array<std::vector<T>, 4> streams;
+  const auto hash_of_all = [&] {
+    std::vector<std::uint64_t> hashes;
+    for (const std::vector<T>& stream : streams) hashes.push_back(hash_of(stream));
+    return hash_of(hashes);
+  };
+  std::vector<std::uint64_t> expected = {hash_of_all()};
+  EXPECT_EQ(cache.content_hash(0), expected[0]);
+  for (int row = 0; row < 3; ++row) {
+    std::vector<T> keys(12);
+    std::vector<T> values(12);
+    std::iota(keys.begin(), keys.end(), T(100 * row));
+    std::iota(values.begin(), values.end(), T(100 * row + 50));
+    must(cache.append(keys, values));
+    for (std::size_t head = 0; head < 2; ++head) {
+      const auto part = [&](const std::vector<T>& from) {
+        return std::span(from).subspan(6 * head, 6);
+      };
+      streams[2 * head].insert(streams[2 * head].end(), part(keys).begin(), part(keys).end());
+      streams[2 * head + 1].insert(streams[2 * head + 1].end(), part(values).begin(),
+                                   part(values).end());
+    }
+    expected.push_back(hash_of_all());
+    EXPECT_EQ(cache.content_hash(cache.len()), expected.back());
   }
-  EXPECT_EQ(cache.content_hash(2), hash);
-  EXPECT_NE(cache.content_hash(1), hash);
+  const std::array<std::size_t, 5> lengths = {3, 0, 2, 1, 3};
+  std::array<std::uint64_t, 5> hashes{};
+  cache.content_hashes(lengths, hashes);
+  for (std::size_t i = 0; i < lengths.size(); ++i) EXPECT_EQ(hashes[i], expected[lengths[i]]);
 }
 
 TEST(LayerKvCacheCreateTest, NeedsABatchAndACapacityWithinTheModelsPositions) {

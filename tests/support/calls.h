@@ -42,6 +42,16 @@ std::vector<SessionCall<T>> tapped_calls() {
     }
     return without_value(session.finish(tap));
   };
+  const auto stepwise_replay = [](Session<T>& session, StageTap<T>* tap) -> Result<void> {
+    auto replay = session.begin_replay(prompt, true);
+    if (!replay) return std::unexpected(replay.error());
+    for (;;) {
+      const auto left = replay->advance(tap);
+      if (!left) return std::unexpected(left.error());
+      if (*left == 0) break;
+    }
+    return without_value(replay->finish(tap));
+  };
   return {
       {"prefill", nothing,
        [](Session<T>& s, StageTap<T>* tap) { return without_value(s.prefill(prompt, tap)); }},
@@ -52,6 +62,7 @@ std::vector<SessionCall<T>> tapped_calls() {
       {"stepwise extend", filled, stepwise},
       {"replay", filled,
        [](Session<T>& s, StageTap<T>* tap) { return without_value(s.replay(prompt, true, tap)); }},
+      {"stepwise replay", filled, stepwise_replay},
   };
 }
 

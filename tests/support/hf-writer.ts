@@ -9,6 +9,8 @@ export interface SafetensorsEntry {
   readonly shape: unknown;
   /** Zeros; by default what F32 and the shape call for. */
   readonly bytes?: number;
+  /** Of F32, instead of the zeros. */
+  readonly values?: Float32Array;
   readonly data_offsets?: unknown;
 }
 
@@ -27,6 +29,7 @@ export function writeSafetensors(
   faults: SafetensorsFaults = {},
 ): Uint8Array<ArrayBuffer> {
   let end = 0;
+  const written: { begin: number; values: Float32Array }[] = [];
   const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
   for (const [name, entry] of Object.entries(table)) {
     const shape = Array.isArray(entry.shape) ? (entry.shape as number[]) : [];
@@ -36,13 +39,16 @@ export function writeSafetensors(
       shape: entry.shape,
       data_offsets: entry.data_offsets ?? [end, end + bytes],
     };
+    if (entry.values) written.push({ begin: end, values: entry.values });
     end += bytes;
   }
   const text = new TextEncoder().encode(faults.header ?? JSON.stringify(header));
   const out = new ByteWriter();
   out.u64(faults.headerLength ?? BigInt(text.length));
   out.bytes(text);
-  out.bytes(new Uint8Array(end + (faults.extra ?? 0)));
+  const data = new Uint8Array(end + (faults.extra ?? 0));
+  for (const { begin, values } of written) data.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), begin);
+  out.bytes(data);
   return out.finish();
 }
 
@@ -50,31 +56,54 @@ export function writeJson(value: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** config.json and tensors of a whole llama model of two layers. */
-export function smallHf(): { config: Record<string, unknown>; tensors: Record<string, SafetensorsEntry> } {
+interface LlamaDimensions {
+  readonly layers: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly hidden: number;
+  readonly intermediate: number;
+  readonly vocab: number;
+  readonly positions: number;
+}
+
+interface HfModel {
+  readonly config: Record<string, unknown>;
+  readonly tensors: Record<string, SafetensorsEntry>;
+}
+
+/** config.json and tensors of a whole llama model; every weight by `value`, or zero. */
+export function llamaHf(dimensions: LlamaDimensions, value?: () => number): HfModel {
+  const { layers, heads, kvHeads, headDim, hidden, intermediate, vocab, positions } = dimensions;
   const config = {
-    model_type: 'llama', hidden_act: 'silu', hidden_size: 8, intermediate_size: 12,
-    num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 2,
-    vocab_size: 6, max_position_embeddings: 16, rms_norm_eps: 1e-5, rope_theta: 10000,
+    model_type: 'llama', hidden_act: 'silu', hidden_size: hidden, intermediate_size: intermediate,
+    num_hidden_layers: layers, num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: headDim,
+    vocab_size: vocab, max_position_embeddings: positions, rms_norm_eps: 1e-5, rope_theta: 10000,
     tie_word_embeddings: false, bos_token_id: 1, eos_token_id: 2,
   };
   const tensors: Record<string, SafetensorsEntry> = {};
   const add = (name: string, ...shape: number[]) => {
-    tensors[`${name}.weight`] = { shape };
+    const size = shape.reduce((product, length) => product * length, 1);
+    tensors[`${name}.weight`] = { shape, ...(value && { values: Float32Array.from({ length: size }, value) }) };
   };
-  add('model.embed_tokens', 6, 8);
-  for (const layer of ['model.layers.0', 'model.layers.1']) {
-    add(`${layer}.input_layernorm`, 8);
-    add(`${layer}.self_attn.q_proj`, 8, 8);
-    add(`${layer}.self_attn.k_proj`, 4, 8);
-    add(`${layer}.self_attn.v_proj`, 4, 8);
-    add(`${layer}.self_attn.o_proj`, 8, 8);
-    add(`${layer}.post_attention_layernorm`, 8);
-    add(`${layer}.mlp.gate_proj`, 12, 8);
-    add(`${layer}.mlp.up_proj`, 12, 8);
-    add(`${layer}.mlp.down_proj`, 8, 12);
+  add('model.embed_tokens', vocab, hidden);
+  for (let index = 0; index < layers; ++index) {
+    const layer = `model.layers.${index}`;
+    add(`${layer}.input_layernorm`, hidden);
+    add(`${layer}.self_attn.q_proj`, heads * headDim, hidden);
+    add(`${layer}.self_attn.k_proj`, kvHeads * headDim, hidden);
+    add(`${layer}.self_attn.v_proj`, kvHeads * headDim, hidden);
+    add(`${layer}.self_attn.o_proj`, hidden, heads * headDim);
+    add(`${layer}.post_attention_layernorm`, hidden);
+    add(`${layer}.mlp.gate_proj`, intermediate, hidden);
+    add(`${layer}.mlp.up_proj`, intermediate, hidden);
+    add(`${layer}.mlp.down_proj`, hidden, intermediate);
   }
-  add('model.norm', 8);
-  add('lm_head', 6, 8);
+  add('model.norm', hidden);
+  add('lm_head', vocab, hidden);
   return { config, tensors };
 }
+
+/** Of two layers. */
+export const smallHf = (): HfModel =>
+  llamaHf({ layers: 2, heads: 4, kvHeads: 2, headDim: 2, hidden: 8, intermediate: 12, vocab: 6, positions: 16 });

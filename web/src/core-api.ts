@@ -175,6 +175,8 @@ export interface KvCache<C extends ComputeType = ComputeType> extends Handle {
   layer(index: number): LayerKvCache<C>;
   /** `layer(i).contentHash(nRows)` of every layer; `nRows` is `len` by default. Errors: invalid_length. */
   contentHashes(nRows?: number): string[];
+  /** `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length. */
+  prefixHashes(lengths: readonly number[]): string[][];
   /** Errors: cache_in_use while a session is bound to it. */
   dispose(): void;
 }
@@ -192,7 +194,10 @@ export interface LayerKvCache<C extends ComputeType = ComputeType> {
   keyRow(kvHead: number, position: number): FloatArray<C>;
   /** As `keyRow`. */
   valueRow(kvHead: number, position: number): FloatArray<C>;
-  /** FNV-1a of the bytes of the first `nRows` rows (`len` by default). Errors: invalid_length. */
+  /**
+   * A hash (XXH64) of the bytes of the first `nRows` rows (`len` by default), as they are now. Errors:
+   * invalid_length.
+   */
   contentHash(nRows?: number): string;
 }
 
@@ -233,6 +238,11 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
    * token_out_of_range, out_of_memory, non_finite_value.
    */
   replay(options?: ReplayOptions): Replay<C>;
+  /**
+   * The same in steps, for progress and abort. Calls of the session made meanwhile are no part of it;
+   * disposing of the session ends it. Errors: as replay, without non_finite_value.
+   */
+  beginReplay(options?: ReplayOptions): StepwiseReplay<C>;
   /** Replays the session's tokens and compares the logits byte by byte. Errors: as replay; no_logits. */
   verify(): Verification;
 
@@ -276,6 +286,22 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   generate(request: GenerateRequest): Generation;
   /** The same tokens from complete-prefix replays, without the cache. */
   generateUncached(request: GenerateRequest): Generation;
+}
+
+/** See `Session.beginReplay`. Disposing of it gives it up; nothing but its own memory is ever touched. */
+export interface StepwiseReplay<C extends ComputeType = ComputeType> extends Handle {
+  /** Of the whole: each is up to `chunkRows` rows through the embedding, one layer, or the vocabulary head. */
+  readonly nSteps: number;
+  /**
+   * Computes one step, if any is left, and returns how many are left then. Errors: non_finite_value; the
+   * replay is then disposed of.
+   */
+  advance(): number;
+  /**
+   * Computes what is left; the replay is then disposed of. `milliseconds` are those spent in its calls.
+   * Errors: non_finite_value, out_of_memory (for the results).
+   */
+  finish(): Replay<C>;
 }
 
 /** See `Session.replay`. */

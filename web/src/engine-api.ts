@@ -7,7 +7,7 @@
  * new engine can then be created. Numbers, tensors and hashes are those of the synchronous level.
  *
  * One session runs one call at a time: a second one meanwhile is `call_in_progress`. Different sessions
- * take turns, chunk by chunk.
+ * take turns, step by step.
  */
 import type {
   CaptureOptions,
@@ -201,8 +201,10 @@ export interface EngineCache extends AsyncDisposable {
   row(layer: number, kvHead: number, position: number): Promise<CacheRow>;
   /** All rotated keys and values of one layer, each `[nKvHeads, len, headDim]`. Errors: invalid_argument. */
   layer(index: number): Promise<{ readonly keys: Tensor; readonly values: Tensor }>;
-  /** FNV-1a of the first `nRows` rows (all by default), one a layer. Errors: invalid_length. */
+  /** Of the bytes of the first `nRows` rows (all by default) as they are now, one a layer. Errors: invalid_length. */
   contentHashes(nRows?: number): Promise<string[]>;
+  /** `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length. */
+  prefixHashes(lengths: readonly number[]): Promise<string[][]>;
   /** Errors: cache_in_use while a session is bound to it. */
   dispose(): Promise<void>;
 }
@@ -214,16 +216,29 @@ export interface CacheRow {
   readonly value: FloatArray;
 }
 
-/** Options of one forward call. */
-export interface CallOptions extends CaptureOptions {
+/**
+ * How a call is going, in tokens. A replay takes all of its tokens through one layer after another, so
+ * its `done` has fractions. It never goes back, and ends at `total`.
+ */
+export interface CallProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** What a call that takes long can be given. */
+export interface LongCallOptions {
   /**
-   * Seen between chunks. The call then rejects with `aborted`, its cause the signal's reason, and the
+   * Seen after each step, which is up to `chunkRows` tokens: through all layers in a forward call, through
+   * one layer in a replay. The call then rejects with `aborted`, its cause the signal's reason, and the
    * session is as it was before.
    */
   readonly signal?: AbortSignal;
-  /** Called after each chunk. */
-  readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
+  /** Called after steps, at most about a hundred times in a replay. */
+  readonly onProgress?: (progress: CallProgress) => void;
 }
+
+/** Options of one forward call. */
+export interface CallOptions extends CaptureOptions, LongCallOptions {}
 
 /** State of a session at one moment. */
 export interface SessionState {
@@ -250,14 +265,20 @@ export interface EngineSession extends AsyncDisposable {
   decode(token: number, options?: CallOptions): Promise<Step>;
   /** See `Session.extend`. */
   extend(tokens: TokenIds, options?: CallOptions): Promise<Step>;
-  /** See `Session.replay`. It is one step: a signal is seen before it starts. */
+  /** See `Session.replay`. Errors: its own, aborted. */
   replay(options?: EngineReplayOptions): Promise<Replay>;
-  /** A replay of all tokens for its attention maps alone, `[layers.length, nHeads, kvLen, kvLen]`. */
-  attentionMaps(layers: readonly number[]): Promise<Tensor>;
-  /** See `Session.verify`: the cache against a replay, run for real. */
-  verify(): Promise<Verification>;
-  /** See `Session.contrast`: each prefix of the session replayed for real; a signal is seen between them. */
-  contrast(options?: { readonly signal?: AbortSignal }): Promise<Contrast>;
+  /**
+   * A replay of all tokens for its attention maps alone, `[layers.length, nHeads, kvLen, kvLen]`. Errors:
+   * as replay.
+   */
+  attentionMaps(layers: readonly number[], options?: LongCallOptions): Promise<Tensor>;
+  /** See `Session.verify`: the cache against a replay, run for real. Errors: its own, aborted. */
+  verify(options?: LongCallOptions): Promise<Verification>;
+  /**
+   * See `Session.contrast`: each prefix of the session replayed for real; progress is over the tokens of all
+   * of them. Errors: its own, aborted.
+   */
+  contrast(options?: LongCallOptions): Promise<Contrast>;
 
   /** Keeps the first `len` rows. Errors: invalid_length, call_in_progress. */
   truncate(len: number): Promise<void>;
@@ -289,11 +310,10 @@ export interface EngineSession extends AsyncDisposable {
 }
 
 /** See `EngineSession.replay`. */
-export interface EngineReplayOptions extends CaptureOptions {
+export interface EngineReplayOptions extends CallOptions {
   readonly tokens?: TokenIds;
   /** Logits after every token instead of the last alone. */
   readonly allLogits?: boolean;
-  readonly signal?: AbortSignal;
 }
 
 /** What to generate: exactly one of `prompt`, `messages` and `tokens`. */
@@ -317,7 +337,7 @@ export interface EngineGenerateRequest extends SamplingOptions, CaptureOptions {
   /** Evidence to send with each token, of the row that its logits come from unless `rows` is `all`. */
   readonly rows?: 'all' | 'last';
   /** Called after each chunk of the prompt that is prefilled. */
-  readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
+  readonly onProgress?: (progress: CallProgress) => void;
   /**
    * Seen between chunks and tokens. The stream then ends, its result says `aborted`, and the session is as
    * it was before the call. Leaving the loop early is an abort too.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kvlens/config.h"
+#include "kvlens/content_hash.h"
 #include "kvlens/error.h"
 #include "kvlens/memory.h"
 #include "kvlens/model.h"
@@ -75,8 +76,11 @@ class LayerKvCache {
   // Views of one lane's KV head: [len, head_dim], valid until the cache moves.
   [[nodiscard]] std::span<const T> keys(std::size_t lane, std::size_t kv_head) const noexcept;
   [[nodiscard]] std::span<const T> values(std::size_t lane, std::size_t kv_head) const noexcept;
-  // 64-bit FNV-1a over the bytes of the first `n_rows` rows, keys then values, head by head.
-  [[nodiscard]] std::uint64_t content_hash(std::size_t n_rows) const noexcept;
+  // Of the first `n_rows` rows, at most `len`, from their bytes as they are now: the ContentHash of
+  // the ContentHashes of every lane's heads, a head's keys before its values.
+  [[nodiscard]] std::uint64_t content_hash(std::size_t n_rows) const;
+  // The same for several lengths, reading each row once: `hashes[i]` is of `lengths[i]` rows.
+  void content_hashes(std::span<const std::size_t> lengths, std::span<std::uint64_t> hashes) const;
 
   // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity,
   // head_dim].

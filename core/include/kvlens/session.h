@@ -15,6 +15,7 @@
 #include "kvlens/error.h"
 #include "kvlens/kv_cache.h"
 #include "kvlens/model.h"
+#include "kvlens/replay.h"
 #include "kvlens/stage.h"
 #include "kvlens/thread_pool.h"
 #include "kvlens/work.h"
@@ -35,13 +36,6 @@ struct Step {
   std::size_t kv_len;
   std::uint64_t row_attention_score_values;  // of the last row alone
   Work work;                                 // of this call alone
-};
-
-template <class T>
-struct Replay {
-  Buffer<T>
-      logits;  // [vocab_size] of the last position, or [n_tokens, vocab_size] when all were asked
-  Work work;
 };
 
 template <class T>
@@ -91,6 +85,10 @@ class Session {
   // token_out_of_range, out_of_memory, and the forward pass's.
   [[nodiscard]] Result<Replay<T>> replay(std::span<const std::uint32_t> tokens,
                                          bool all_logits = false, StageTap<T>* tap = nullptr) const;
+  // The same in steps; the session must outlive what it returns. Calls made meanwhile are no part
+  // of it. Errors: as replay, without the forward pass's.
+  [[nodiscard]] Result<StepwiseReplay<T>> begin_replay(std::span<const std::uint32_t> tokens,
+                                                       bool all_logits = false) const;
 
   // Keeps the first `len` rows (1..kv_len); touches no counter. Logits are then gone until the next
   // call. Errors: call_in_progress, invalid_length.

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadCore } from 'kvlens/core';
 import { AttentionStore, evidenceBytes } from '../../../web/lab/src/figures/attention-store.js';
 import { meanScores, rowScores, inductionKeys } from '../../../web/lab/src/figures/head-stats.js';
@@ -93,6 +93,36 @@ describe('scores', () => {
     expect(store.scores(0, 6)![1]).toEqual(
       rowScores(Float32Array.from(weightRow(0, 1, 6)), inductionKeys(all, 6)),
     );
+  });
+
+  test('are computed when the page is idle, a row at a time while there is time, and are the same', () => {
+    const asked: IdleRequestCallback[] = [];
+    vi.stubGlobal('requestIdleCallback', (callback: IdleRequestCallback) => asked.push(callback));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const store = filled(9);
+    expect(asked).toHaveLength(1);
+    // 9 rows of 3 layers; time for ten of them, then for all.
+    let left = 10;
+    asked.pop()!({ didTimeout: false, timeRemaining: () => left-- });
+    expect(left).toBe(-1);
+    expect(asked).toHaveLength(1);
+    left = 100;
+    asked.pop()!({ didTimeout: false, timeRemaining: () => left-- });
+    expect(left).toBe(100 - 17);
+    expect(asked).toHaveLength(0);
+    vi.unstubAllGlobals();
+    const all = (from: AttentionStore) => layers.map((layer) => from.scores(layer));
+    expect(all(store)).toEqual(all(filled(9)));
+    // Rows that go before the page was idle have been scored by then.
+    for (const change of [
+      (changed: AttentionStore) => changed.truncate(5),
+      (changed: AttentionStore) => changed.append(tokens(9, 1)),
+    ]) {
+      const [late, scored] = [filled(9), filled(9)];
+      all(scored);
+      for (const each of [late, scored]) change(each);
+      expect(all(late)).toEqual(all(scored));
+    }
   });
 });
 

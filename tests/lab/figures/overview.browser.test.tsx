@@ -102,6 +102,48 @@ test('thumbnails are chosen by click and by arrow keys, with the focus', async (
   await expectAccessible(container);
 });
 
+test('the names of columns and layers stay within their places at every size of the thumbnails', async () => {
+  const store = new AttentionStore({ nLayers: 12, nHeads: 12 });
+  const sizes = new Set<number>();
+  const figures = (
+    <>
+      {(['en', 'ru'] as const).map((language) => (
+        <Thumbnails
+          key={language}
+          store={store}
+          mapStyle={plain}
+          theme="light"
+          selected={{ layer: 0, head: 0 }}
+          onSelect={() => {}}
+          messages={figureMessages[language]}
+        />
+      ))}
+    </>
+  );
+  const { container, update } = await mount(figures);
+  for (let width = 320; width <= 1120; width += 13) {
+    container.style.width = `${width}px`;
+    await update(figures);
+    const { tile, width: needed } = layoutThumbnails(12, 12, width);
+    sizes.add(tile);
+    // Nothing is cut off where everything has room.
+    if (tile > 24) expect(needed).toBeLessThanOrEqual(width);
+    for (const name of container.querySelectorAll('.kv-thumbnails-name')) {
+      const body = name.closest('.kv-thumbnails-body')!.getBoundingClientRect();
+      const place = name.getBoundingClientRect();
+      const range = document.createRange();
+      range.selectNodeContents(name);
+      const text = range.getBoundingClientRect();
+      const where = `“${name.textContent}” at ${tile} px`;
+      expect(text.left, where).toBeGreaterThanOrEqual(place.left);
+      expect(text.right, where).toBeLessThanOrEqual(place.right);
+      expect(place.right, where).toBeLessThanOrEqual(body.right);
+    }
+  }
+  expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([24, 76]);
+  expect(sizes.size).toBeGreaterThan(40);
+});
+
 test('thumbnails of layers that lack rows say so', async () => {
   const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
   store.append([1, 2, 3], evidenceOf({ nHeads: 3, layers: [0], firstPosition: 0, nRows: 3 }));

@@ -23,6 +23,7 @@ test('1,000 rounds of everything leave no handle and no byte', () => {
     session.prefill([1, 2, 3], { capture: 'all' });
     session.decode(4, { capture: 'attention' });
     session.replay({ capture: 'attention', allLogits: true });
+    session.beginReplay({ capture: 'all' }).advance();
     failure('token_out_of_range', () => session.decode(99, { capture: 'all' }));
     session.begin('extend', [1], { capture: 'all' });
     if (round % 2 === 0) session.abandon();

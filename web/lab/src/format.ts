@@ -11,6 +11,7 @@ const formats = computed(() => {
       minimumFractionDigits: 1,
       maximumFractionDigits: 1,
     }),
+    wholePercent: new Intl.NumberFormat(number, { style: 'percent', maximumFractionDigits: 0 }),
     three: new Intl.NumberFormat(number, { maximumSignificantDigits: 3 }),
     four: new Intl.NumberFormat(number, { minimumFractionDigits: 4, maximumFractionDigits: 4 }),
     two: new Intl.NumberFormat(number, { minimumFractionDigits: 2, maximumFractionDigits: 2 }),
@@ -19,6 +20,11 @@ const formats = computed(() => {
 
 export const whole = (value: number): string => formats.value.whole.format(value);
 export const percent = (value: number): string => formats.value.percent.format(value);
+/** How much of a whole is done, in whole percent; nothing while the whole is not known. */
+export const percentDone = (done: number, total: number): string =>
+  total === 0 ? '' : formats.value.wholePercent.format(Math.floor((100 * done) / total) / 100);
+/** Three significant digits. */
+export const significant = (value: number): string => formats.value.three.format(value);
 export const fixed2 = (value: number): string => formats.value.two.format(value);
 export const fixed4 = (value: number): string => formats.value.four.format(value);
 

@@ -1,9 +1,12 @@
 // What the live region says of each outcome. While playing it keeps silent: a voice cannot follow.
 import { effect } from '@preact/signals';
 import { text } from './i18n/index.js';
-import { announce, calls, live, playing, rows, trace } from './state/store.js';
+import { announce, calls, live, playing, rows, stopped, trace } from './state/store.js';
 
 export function speakOutcomes(): void {
+  effect(() => {
+    if (stopped.value) announce(text.peek().longWork.stopped);
+  });
   let spoken:
     | { readonly calls: number; readonly rows: number; readonly verified: unknown; readonly model: unknown }
     | undefined;

@@ -88,8 +88,8 @@ function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** Ids of tokens as the module takes them. */
-export function tokenIds(field: string, value: TokenIds): Uint32Array {
+/** Integers in `0..2^32 - 1`, as the module takes token ids and lengths. */
+export function counts(field: string, value: TokenIds): Uint32Array {
   if (value instanceof Uint32Array) {
     if (isDetached(value.buffer)) throw invalidArgument(field, 'detached', 'arrays whose buffer is not detached');
     return value;

@@ -50,13 +50,18 @@ export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> 
     return copyOf(this.instance.call(() => raw.tokensView())) as Uint32Array<ArrayBuffer>;
   }
 
-  layer(index: number): LayerKvCache<C> {
+  layer(index: number): CoreLayer<C> {
     void this.raw;
     return new CoreLayer(this.instance, this, check.index('layer', index, this.nLayers));
   }
 
   contentHashes(nRows: number = this.len): string[] {
-    return Array.from({ length: this.nLayers }, (_, layer) => this.layer(layer).contentHash(nRows));
+    return this.prefixHashes([check.count('nRows', nRows)])[0]!;
+  }
+
+  prefixHashes(lengths: readonly number[]): string[][] {
+    const layers = Array.from({ length: this.nLayers }, (_, index) => this.layer(index).contentHashes(lengths));
+    return lengths.map((_, i) => layers.map((hashes) => hashes[i]!));
   }
 
   protected override checkUnused(): void {
@@ -99,16 +104,23 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
   }
 
   contentHash(nRows: number = this.len): string {
-    check.count('nRows', nRows);
+    return this.contentHashes([check.count('nRows', nRows)])[0]!;
+  }
+
+  /** `contentHash` of each of several lengths. */
+  contentHashes(lengths: readonly number[]): string[] {
     const { raw } = this.#cache;
-    if (nRows > this.len) {
+    const { len } = this;
+    const given = check.counts('lengths', lengths);
+    for (const nRows of given) {
+      if (nRows <= len) continue;
       throw new KvLensError(
         'invalid_length',
-        { value: nRows, limit: this.len },
-        `cannot hash ${nRows} rows, the layer holds ${this.len}`,
+        { value: nRows, limit: len },
+        `cannot hash ${nRows} rows, the layer holds ${len}`,
       );
     }
-    return hex64(this.#instance.call(() => raw.contentHash(this.index, nRows)));
+    return this.#instance.call(() => raw.contentHashes(this.index, given)).map(hex64);
   }
 
   /** A view of one head's rows, `[len, headDim]`; valid until the next call. */

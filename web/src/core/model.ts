@@ -136,7 +136,7 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     const dtype = check.dtype('dtype', parameter.dtype);
     const data = check.bytes('data', parameter.data);
     if (shape !== undefined) {
-      const sizes = check.tokenIds('shape', shape);
+      const sizes = check.counts('shape', shape);
       this.instance.call(() => unwrap(raw.checkShape(check.string('name', name), sizes)));
     }
     const spec = this.specs.find((candidate) => candidate.name === name);

@@ -23,12 +23,13 @@ import type {
 } from '../types.js';
 import * as check from './arguments.js';
 import type { CoreKvCache } from './cache.js';
-import { compareLogits } from './compare.js';
 import { contrastOf } from './contrast.js';
 import { EvidenceCapture } from './evidence.js';
 import { OwnedHandle } from './handle.js';
 import { copyOf, unwrap, type Instance } from './instance.js';
 import type { CoreModel } from './model.js';
+import { CoreStepwiseReplay } from './replay.js';
+import { verification } from './verification.js';
 import { addWork, workFrom, zeroWork } from './work.js';
 
 /** A stepwise call between `begin` and its end. */
@@ -46,6 +47,8 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   readonly #cache: CoreKvCache<C>;
   readonly #ownsCache: boolean;
   #open: OpenCall<C> | undefined;
+  /** Begun and not ended; they read this session. */
+  readonly #replays = new Set<CoreStepwiseReplay<C>>();
   #lastStep: StepInfo | undefined;
   #lastEvidence: Evidence<C> | undefined;
   /** Of the calls so far; undefined once they are not one prefill and decodes. */
@@ -109,7 +112,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   prefill(tokens: TokenIds, options?: CaptureOptions): Step<C> {
-    const ids = check.tokenIds('tokens', tokens);
+    const ids = check.counts('tokens', tokens);
     return this.#step('prefill', ids.length, options, (recorder) => this.raw.prefill(ids, recorder));
   }
 
@@ -119,12 +122,12 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   extend(tokens: TokenIds, options?: CaptureOptions): Step<C> {
-    const ids = check.tokenIds('tokens', tokens);
+    const ids = check.counts('tokens', tokens);
     return this.#step('extend', ids.length, options, (recorder) => this.raw.extend(ids, recorder));
   }
 
   begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: CaptureOptions): void {
-    const ids = check.tokenIds('tokens', tokens);
+    const ids = check.counts('tokens', tokens);
     if (phase !== 'prefill' && phase !== 'extend') throw check.invalidArgument('phase', phase, 'prefill, extend');
     check.capture(options, this.#model.config.nLayers);
     this.#call((raw) => unwrap(phase === 'prefill' ? raw.beginPrefill(ids) : raw.beginExtend(ids)));
@@ -147,44 +150,32 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     this.#endOpenCall();
   }
 
-  replay(options: ReplayOptions = {}): Replay<C> {
-    const ids = options.tokens === undefined ? this.tokens() : check.tokenIds('tokens', options.tokens);
+  replay(options?: ReplayOptions): Replay<C> {
+    return this.beginReplay(options).finish();
+  }
+
+  beginReplay(options: ReplayOptions = {}): CoreStepwiseReplay<C> {
+    const ids = options.tokens === undefined ? this.tokens() : check.counts('tokens', options.tokens);
     const allLogits = options.allLogits ?? false;
     if (typeof allLogits !== 'boolean') throw check.invalidArgument('allLogits', allLogits, 'true, false');
-    const capture = EvidenceCapture.start(this.instance, this.#model, this.compute, options, 0, ids.length);
-    try {
-      const start = performance.now();
-      const replay = this.#call((raw) => unwrap(raw.replay(ids, allLogits, capture?.recorder ?? null)));
-      const milliseconds = performance.now() - start;
-      try {
-        const data = copyOf(this.instance.call(() => replay.logits.view())) as FloatArray<C>;
-        const { vocabSize } = this.#model.config;
-        return {
-          logits: { data, shape: allLogits ? [ids.length, vocabSize] : [vocabSize] },
-          work: workFrom(replay.work),
-          milliseconds,
-          ...(capture && { evidence: capture.take() }),
-        };
-      } finally {
-        this.instance.call(() => replay.logits.delete());
-      }
-    } finally {
-      capture?.end();
-    }
+    const { raw } = this;
+    const { vocabSize } = this.#model.config;
+    const replay = CoreStepwiseReplay.begin(
+      this.instance,
+      {
+        capture: EvidenceCapture.start(this.instance, this.#model, this.compute, options, 0, ids.length),
+        shape: allLogits ? [ids.length, vocabSize] : [vocabSize],
+        onEnd: (ended: CoreStepwiseReplay<C>) => void this.#replays.delete(ended),
+      },
+      () => raw.beginReplay(ids, allLogits),
+    );
+    this.#replays.add(replay);
+    return replay;
   }
 
   verify(): Verification {
-    const logits = this.logits();
-    const hashesBefore = this.#cache.contentHashes();
-    const replay = this.replay();
-    return {
-      nTokens: this.kvLen,
-      ...compareLogits(logits, replay.logits.data),
-      cached: this.#lastStep,
-      replay: { work: replay.work, milliseconds: replay.milliseconds },
-      hashesBefore,
-      hashesAfter: this.#cache.contentHashes(),
-    };
+    const compare = verification(this);
+    return compare(this.replay());
   }
 
   truncate(len: number): void {
@@ -261,7 +252,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     const state = check.rngState(rng, config.greedy);
     this.#checkLogits();
     const ids = recent !== undefined
-      ? check.tokenIds('recent', recent)
+      ? check.counts('recent', recent)
       : config.repetitionPenalty === 1 ? new Uint32Array() : this.tokens();
     const { draw, rngState } = this.#call((raw) => unwrap(raw.sample(config, state, ids)));
     if (rng !== undefined) rng.state = rngState;
@@ -279,6 +270,12 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   generateUncached(request: GenerateRequest): Generation {
     return this.#generate(request, false);
+  }
+
+  /** What reads the session goes before it. */
+  override dispose(): void {
+    for (const replay of this.#replays) replay.dispose();
+    super.dispose();
   }
 
   protected override releaseOwned(): void {
@@ -387,7 +384,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   #generate(request: GenerateRequest, cached: boolean): Generation {
     if (typeof request !== 'object' || request === null) throw check.invalidArgument('request', request, 'objects');
-    const prompt = check.tokenIds('prompt', request.prompt);
+    const prompt = check.counts('prompt', request.prompt);
     const maxNewTokens = check.count('maxNewTokens', request.maxNewTokens);
     const eosToken = request.eosToken === undefined ? undefined : check.count('eosToken', request.eosToken);
     const sampling = check.sampling(request.sampling ?? {});

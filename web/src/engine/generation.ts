@@ -35,7 +35,7 @@ export function tokenRequest(
     tokens,
     maxNewTokens: check.count('maxNewTokens', request.maxNewTokens ?? 256),
     stop,
-    eosTokens: [...check.tokenIds('eosTokens', request.eosTokens ?? tokenizer?.stopIds ?? [])],
+    eosTokens: [...check.counts('eosTokens', request.eosTokens ?? tokenizer?.stopIds ?? [])],
     logprobs: check.count('logprobs', request.logprobs ?? 0),
     seed: check.state64('seed', typeof seed === 'number' ? BigInt.asUintN(64, BigInt(seed)) : seed),
   };

@@ -8,7 +8,7 @@
  */
 import { KvLensError, isKvLensError, type ErrorCode, type ErrorContexts, type SiteContext } from '../errors.js';
 import type { ComputeType, Config, ModuleInfo } from '../types.js';
-import type { EngineModelInfo, GeneratedToken, LoadProgress, TokenizerInfo } from '../engine-api.js';
+import type { CallProgress, EngineModelInfo, GeneratedToken, LoadProgress, TokenizerInfo } from '../engine-api.js';
 
 /** An error as plain data. */
 export interface PlainError {
@@ -24,7 +24,7 @@ export type Reply = { readonly ok: true; readonly value: unknown } | { readonly 
 
 export type CallEvent =
   | { readonly kind: 'load'; readonly progress: LoadProgress }
-  | { readonly kind: 'rows'; readonly done: number; readonly total: number }
+  | { readonly kind: 'progress'; readonly progress: CallProgress }
   | { readonly kind: 'token'; readonly token: GeneratedToken };
 
 /** What the worker needs to start. */

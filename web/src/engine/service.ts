@@ -4,13 +4,13 @@
  */
 import * as check from '../core/arguments.js';
 import { startCore } from '../core/core.js';
-import type { Core, KvCache, ParameterInput } from '../core-api.js';
+import type { Core, KvCache, ParameterInput, ReplayOptions } from '../core-api.js';
 import type {
   CacheRow,
+  CallProgress,
   ChatMessage,
   EngineCacheOptions,
   EngineGenerateRequest,
-  EngineReplayOptions,
   EngineSessionOptions,
   GenerationResult,
   LoadProgress,
@@ -41,7 +41,7 @@ import { generate, tokenRequest } from './generation.js';
 import type { CacheDescription, CallEvent, ModelDescription, SessionDescription } from './messages.js';
 import type { PortableSource } from './sources.js';
 import { WorkerModel } from './worker-model.js';
-import { aborted, WorkerSession } from './worker-session.js';
+import { aborted, WorkerSession, type Running } from './worker-session.js';
 
 /** The call that a method serves. */
 export interface Call {
@@ -82,8 +82,9 @@ class Table<T> {
   }
 }
 
-function rowsTo(emit: Call['emit']): (done: number, total: number) => Promise<void> {
-  return (done, total) => emit({ kind: 'rows', done, total });
+/** `watched`: whether the page asked for progress. */
+function running({ signal, emit }: Call, watched: boolean): Running {
+  return { signal, ...(watched && { onProgress: (progress: CallProgress) => emit({ kind: 'progress', progress }) }) };
 }
 
 interface SessionEntry {
@@ -153,12 +154,12 @@ export class Service {
   }
 
   detokenize(_call: Call, id: number, tokens: TokenIds): string {
-    return this.#models.get(id).needTokenizer().decode(check.tokenIds('tokens', tokens));
+    return this.#models.get(id).needTokenizer().decode(check.counts('tokens', tokens));
   }
 
   pieces(_call: Call, id: number, tokens: TokenIds): string[] {
     const tokenizer = this.#models.get(id).needTokenizer();
-    return Array.from(check.tokenIds('tokens', tokens), (token) => tokenizer.piece(token).text);
+    return Array.from(check.counts('tokens', tokens), (token) => tokenizer.piece(token).text);
   }
 
   applyChatTemplate(_call: Call, id: number, messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
@@ -223,6 +224,10 @@ export class Service {
     return this.#caches.get(id).contentHashes(nRows);
   }
 
+  prefixHashes(_call: Call, id: number, lengths: readonly number[]): string[][] {
+    return this.#caches.get(id).prefixHashes(lengths);
+  }
+
   bind(_call: Call, modelId: number, cacheId: number, options: EngineSessionOptions): SessionDescription {
     return this.#bind(modelId, cacheId, options, undefined);
   }
@@ -259,16 +264,15 @@ export class Service {
   }
 
   forward(
-    { signal, emit }: Call,
+    call: Call,
     id: number,
     phase: 'prefill' | 'extend',
     tokens: TokenIds,
     options: CaptureOptions,
     watched: boolean,
   ): Promise<Step> {
-    const ids = check.tokenIds('tokens', tokens);
-    const running = { signal, ...(watched && { onRows: rowsTo(emit) }) };
-    return this.#alone(id, (target) => target.forward(phase, ids, options, running));
+    const ids = check.counts('tokens', tokens);
+    return this.#alone(id, (target) => target.forward(phase, ids, options, running(call, watched)));
   }
 
   decode({ signal }: Call, id: number, token: number, options: CaptureOptions): Promise<Step> {
@@ -278,23 +282,23 @@ export class Service {
     });
   }
 
-  replay({ signal }: Call, id: number, options: EngineReplayOptions): Promise<Replay> {
-    return this.#alone(id, (target) => {
-      if (signal.aborted) throw aborted(signal);
-      return target.replay(options);
+  replay(call: Call, id: number, options: ReplayOptions, watched: boolean): Promise<Replay> {
+    return this.#alone(id, (target) => target.replay(options, running(call, watched)));
+  }
+
+  attentionMaps(call: Call, id: number, layers: readonly number[], watched: boolean): Promise<Tensor> {
+    return this.#alone(id, async (target) => {
+      const { evidence } = await target.replay({ capture: 'attention', layers }, running(call, watched));
+      return evidence!.attention;
     });
   }
 
-  attentionMaps(_call: Call, id: number, layers: readonly number[]): Promise<Tensor> {
-    return this.#alone(id, (target) => target.replay({ capture: 'attention', layers }).evidence!.attention);
+  verify(call: Call, id: number, watched: boolean): Promise<Verification> {
+    return this.#alone(id, (target) => target.verify(running(call, watched)));
   }
 
-  verify(_call: Call, id: number): Promise<Verification> {
-    return this.#alone(id, (target) => target.verify());
-  }
-
-  contrast({ signal }: Call, id: number): Promise<Contrast> {
-    return this.#alone(id, (target) => target.contrast(signal));
+  contrast(call: Call, id: number, watched: boolean): Promise<Contrast> {
+    return this.#alone(id, (target) => target.contrast(running(call, watched)));
   }
 
   truncate(_call: Call, id: number, len: number): Promise<void> {
@@ -332,22 +336,21 @@ export class Service {
   }
 
   generate(
-    { signal, emit }: Call,
+    call: Call,
     id: number,
     request: EngineGenerateRequest,
     watched: boolean,
   ): Promise<GenerationResult> {
     const { model } = this.#sessions.get(id);
     const checked = tokenRequest(request, this.#promptTokens(model, request), model.tokenizer);
-    const running = { signal, ...(watched && { onRows: rowsTo(emit) }) };
     return this.#alone(id, (target) =>
-      generate(target, checked, model.tokenizer, running, (token) => void emit({ kind: 'token', token })));
+      generate(target, checked, model.tokenizer, running(call, watched), (token) => void call.emit({ kind: 'token', token })));
   }
 
   #promptTokens(model: WorkerModel, { prompt, messages, tokens }: EngineGenerateRequest): Uint32Array {
     const given = [prompt, messages, tokens].filter((each) => each !== undefined).length;
     if (given !== 1) throw check.invalidArgument('request', `${given} prompts`, 'one of prompt, messages, tokens');
-    if (tokens !== undefined) return check.tokenIds('tokens', tokens);
+    if (tokens !== undefined) return check.counts('tokens', tokens);
     if (prompt !== undefined) return this.#encode(model, prompt, true);
     // A template writes BOS itself.
     return this.#encode(model, model.applyChatTemplate(messages!, true), false);

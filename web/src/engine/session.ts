@@ -8,6 +8,7 @@ import type {
   EngineReplayOptions,
   EngineSession,
   GenerationStream,
+  LongCallOptions,
   SessionState,
 } from '../engine-api.js';
 import type {
@@ -67,6 +68,10 @@ export class RemoteCache implements EngineCache {
     return this.connection.call('contentHashes', [this.id, nRows]);
   }
 
+  prefixHashes(lengths: readonly number[]): Promise<string[][]> {
+    return this.connection.call('prefixHashes', [this.id, lengths]);
+  }
+
   dispose(): Promise<void> {
     return this.connection.call('disposeCache', [this.id]);
   }
@@ -81,14 +86,17 @@ function capture({ capture, layers, rows }: CaptureOptions): CaptureOptions {
   return { ...(capture && { capture }), ...(layers && { layers }), ...(rows && { rows }) };
 }
 
-function hooks({ signal, onProgress }: CallOptions): CallHooks {
+function hooks({ signal, onProgress }: LongCallOptions): CallHooks {
   return {
     signal,
     onEvent: onProgress && ((event) => {
-      if (event.kind === 'rows') onProgress({ done: event.done, total: event.total });
+      if (event.kind === 'progress') onProgress(event.progress);
     }),
   };
 }
+
+/** Whether the worker is to send progress. */
+const watched = ({ onProgress }: LongCallOptions): boolean => onProgress !== undefined;
 
 export class RemoteSession implements EngineSession {
   readonly model: EngineModel;
@@ -112,7 +120,7 @@ export class RemoteSession implements EngineSession {
   }
 
   prefill(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'prefill', tokens, capture(options), options.onProgress !== undefined], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'prefill', tokens, capture(options), watched(options)], hooks(options));
   }
 
   decode(token: number, options: CallOptions = {}): Promise<Step> {
@@ -120,24 +128,25 @@ export class RemoteSession implements EngineSession {
   }
 
   extend(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'extend', tokens, capture(options), options.onProgress !== undefined], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'extend', tokens, capture(options), watched(options)], hooks(options));
   }
 
-  replay({ signal, tokens, allLogits, ...rest }: EngineReplayOptions = {}): Promise<Replay> {
-    const options = { ...capture(rest), ...(tokens && { tokens }), ...(allLogits !== undefined && { allLogits }) };
-    return this.#connection.call('replay', [this.#id, options], { signal });
+  replay(options: EngineReplayOptions = {}): Promise<Replay> {
+    const { tokens, allLogits } = options;
+    const sent = { ...capture(options), ...(tokens && { tokens }), ...(allLogits !== undefined && { allLogits }) };
+    return this.#connection.call('replay', [this.#id, sent, watched(options)], hooks(options));
   }
 
-  attentionMaps(layers: readonly number[]): Promise<Tensor> {
-    return this.#connection.call('attentionMaps', [this.#id, layers]);
+  attentionMaps(layers: readonly number[], options: LongCallOptions = {}): Promise<Tensor> {
+    return this.#connection.call('attentionMaps', [this.#id, layers, watched(options)], hooks(options));
   }
 
-  verify(): Promise<Verification> {
-    return this.#connection.call('verify', [this.#id]);
+  verify(options: LongCallOptions = {}): Promise<Verification> {
+    return this.#connection.call('verify', [this.#id, watched(options)], hooks(options));
   }
 
-  contrast(options: { readonly signal?: AbortSignal } = {}): Promise<Contrast> {
-    return this.#connection.call('contrast', [this.#id], { signal: options.signal });
+  contrast(options: LongCallOptions = {}): Promise<Contrast> {
+    return this.#connection.call('contrast', [this.#id, watched(options)], hooks(options));
   }
 
   truncate(len: number): Promise<void> {
@@ -181,7 +190,7 @@ export class RemoteSession implements EngineSession {
           signal: either,
           onEvent: (event) => {
             if (event.kind === 'token') onToken(event.token);
-            else if (event.kind === 'rows') onProgress?.({ done: event.done, total: event.total });
+            else if (event.kind === 'progress') onProgress?.(event.progress);
           },
         }),
       (reason) => left.abort(reason),

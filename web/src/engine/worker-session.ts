@@ -1,12 +1,13 @@
 /**
- * A session in the worker: one call at a time, forward calls in chunks, and a way back.
+ * A session in the worker: one call at a time, long ones in steps, and a way back.
  *
  * The core undoes a call that fails. A generation is many calls, and may drop rows that the cache held
  * before; `snapshot` and `restore` undo that too. The rows that come back are computed again, which by the
  * first promise gives the same bytes; the counters leave out what was undone and what undoing it took.
  */
-import type { EngineReplayOptions, SessionState } from '../engine-api.js';
-import type { Core, Session } from '../core-api.js';
+import type { CallProgress, SessionState } from '../engine-api.js';
+import type { Core, ReplayOptions, Session } from '../core-api.js';
+import { verification } from '../core/verification.js';
 import { zeroWork, addWork, workArray, workFrom } from '../core/work.js';
 import { KvLensError } from '../errors.js';
 import type {
@@ -25,9 +26,12 @@ import { breathe } from './breathe.js';
 /** What a call may be given beside its arguments. */
 export interface Running {
   readonly signal: AbortSignal;
-  /** Waited for, so that an abort by whoever is told is seen before the next chunk. */
-  readonly onRows?: (done: number, total: number) => unknown;
+  /** Waited for, so that an abort by whoever is told is seen before the next step. */
+  readonly onProgress?: (progress: CallProgress) => unknown;
 }
+
+/** A replay is told of at most about this many times: each takes a message there and back. */
+const MAX_REPORTS = 100;
 
 /** What undoing needs. */
 export interface Snapshot {
@@ -73,13 +77,13 @@ export class WorkerSession {
 
   async forward(phase: 'prefill' | 'extend', tokens: Uint32Array, options: CaptureOptions, running: Running): Promise<Step> {
     const { session } = this;
-    const { signal, onRows } = running;
+    const { signal, onProgress } = running;
     if (signal.aborted) throw aborted(signal);
     session.begin(phase, tokens, options);
     try {
       for (;;) {
         const left = session.advance();
-        await onRows?.(tokens.length - left, tokens.length);
+        await onProgress?.({ done: tokens.length - left, total: tokens.length });
         await breathe();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return this.#done(session.finish());
@@ -94,25 +98,49 @@ export class WorkerSession {
     return this.#done(this.session.decode(token, options));
   }
 
-  replay(options: EngineReplayOptions): Replay {
-    return this.session.replay(options);
+  async replay(options: ReplayOptions, running: Running): Promise<Replay> {
+    const { signal } = running;
+    if (signal.aborted) throw aborted(signal);
+    const replay = this.session.beginReplay(options);
+    try {
+      const { nSteps } = replay;
+      const total = options.tokens?.length ?? this.session.kvLen;
+      const steps = Math.ceil(nSteps / MAX_REPORTS);
+      for (;;) {
+        const left = replay.advance();
+        const done = nSteps - left;
+        if (left === 0 || done % steps === 0) await running.onProgress?.({ done: (done / nSteps) * total, total });
+        await breathe();
+        if (signal.aborted) throw aborted(signal);
+        if (left === 0) return replay.finish();
+      }
+    } finally {
+      replay.dispose();
+    }
   }
 
-  verify(): Verification {
-    return { ...this.session.verify(), cached: this.#lastStep };
+  async verify(running: Running): Promise<Verification> {
+    const compare = verification(this.session);
+    const replay = await this.replay({}, running);
+    return { ...compare(replay), cached: this.#lastStep };
   }
 
-  /** Each prefix replayed for real, with time for an abort between them. */
-  async contrast(signal: AbortSignal): Promise<Contrast> {
+  /** Each prefix replayed for real. */
+  async contrast({ signal, onProgress }: Running): Promise<Contrast> {
     const { session } = this;
     const prefixLengths = this.#prefixLengths;
     if (prefixLengths === undefined || prefixLengths.length === 0) return session.contrast();
     const tokens = session.tokens();
+    const total = prefixLengths.reduce((sum, length) => sum + length, 0);
+    let before = 0;
     let work = zeroWork();
     for (const length of prefixLengths) {
-      if (signal.aborted) throw aborted(signal);
-      work = addWork(work, session.replay({ tokens: tokens.subarray(0, length) }).work);
-      await breathe();
+      const running: Running = {
+        signal,
+        ...(onProgress && { onProgress: ({ done }) => onProgress({ done: before + done, total }) }),
+      };
+      work = addWork(work, (await this.replay({ tokens: tokens.subarray(0, length) }, running)).work);
+      before += length;
     }
     return this.#core.contrast(session.model.config, { prefixLengths, work: this.work() }, { prefixLengths, work });
   }
@@ -218,7 +246,6 @@ export class WorkerSession {
     return step;
   }
 }
-
 
 function sameIds(a: Uint32Array, b: Uint32Array): boolean {
   return a.length === b.length && a.every((id, i) => id === b[i]);

@@ -44,6 +44,7 @@ export class AttentionStore {
   // Layers, the one in focus last.
   #focused: number[];
   #tokens: number[] = [];
+  #idle = false;
 
   constructor({
     nLayers,
@@ -193,6 +194,17 @@ export class AttentionStore {
     };
   }
 
+  /** Scores the layers that nobody looks at when there is nothing else to do. */
+  #scoreWhenIdle(): void {
+    if (this.#idle || typeof requestIdleCallback === 'undefined') return;
+    this.#idle = true;
+    requestIdleCallback((deadline) => {
+      this.#idle = false;
+      const hasTime = () => deadline.timeRemaining() > 0;
+      if (!this.#layers.every((history) => history.scoreWhile(hasTime))) this.#scoreWhenIdle();
+    });
+  }
+
   #bytes(): number {
     return this.#layers.reduce((sum, history) => sum + history.bytes, 0);
   }
@@ -202,6 +214,7 @@ export class AttentionStore {
       if (this.#bytes() <= this.budgetBytes) break;
       this.#layers[layer]!.drop();
     }
+    this.#scoreWhenIdle();
     ++this.#revision.value;
   }
 }

@@ -15,15 +15,31 @@ export function exactDecimal(value: number): string {
 
 /** `1234567` as the locale groups it; fractions to `digits` places. */
 export function formatNumber(value: number, locale: string, digits = 0): string {
-  return value.toLocaleString(locale, {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
+  return formatOf(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(
+    value,
+  );
+}
+
+/** Three significant digits. */
+export function significantNumber(value: number, locale: string): string {
+  return formatOf(locale, { maximumSignificantDigits: 3 }).format(value);
 }
 
 /** The same at the size of an axis label: 1.2M. */
 export function compactNumber(value: number, locale: string): string {
-  return value.toLocaleString(locale, { notation: 'compact', maximumSignificantDigits: 3 });
+  return formatOf(locale, { notation: 'compact', maximumSignificantDigits: 3 }).format(value);
+}
+
+// A format takes far longer to make than to use.
+const formats = new Map<string, Intl.NumberFormat>();
+
+function formatOf(locale: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = `${locale} ${JSON.stringify(options)}`;
+  const known = formats.get(key);
+  if (known) return known;
+  const made = new Intl.NumberFormat(locale, options);
+  formats.set(key, made);
+  return made;
 }
 
 const visible: Readonly<Record<string, string>> = { ' ': '·', '\n': '↵', '\t': '⇥', '\r': '␍' };

@@ -24,7 +24,8 @@ export type HeadScores = Readonly<Record<HeadScore, number>>;
 /** Bits. Weights of 0 add nothing. */
 export function entropy(row: Weights): number {
   let sum = 0;
-  for (const weight of row) {
+  for (let key = 0; key < row.length; ++key) {
+    const weight = row[key]!;
     if (weight > 0) sum -= weight * Math.log2(weight);
   }
   return sum;

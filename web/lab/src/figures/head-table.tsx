@@ -1,6 +1,7 @@
 // The scores of the heads of one layer as a table that can be sorted; choosing a head chooses it
 // everywhere.
 import { useState } from 'preact/hooks';
+import { formatNumber } from './format.js';
 import { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
 import type { FigureMessages, Place } from './messages.js';
 import type { HeadRef } from './types.js';
@@ -47,7 +48,12 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
   const cells = (row: HeadScores) =>
     HEAD_SCORES.map((score) => (
       <td key={score}>
-        <Score value={row[score]} bar={score !== 'entropy'} none={text.none} />
+        <Score
+          value={row[score]}
+          bar={score !== 'entropy'}
+          none={text.none}
+          locale={messages.locale}
+        />
       </td>
     ));
   const isSelected = (head: number | 'mean') => selected.layer === layer && selected.head === head;
@@ -117,7 +123,17 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
 }
 
 /** Six places and, for what lies in 0..1, a bar; what no row defines is a dash with a name. */
-function Score({ value, bar, none }: { value: number; bar: boolean; none: string }) {
+function Score({
+  value,
+  bar,
+  none,
+  locale,
+}: {
+  value: number;
+  bar: boolean;
+  none: string;
+  locale: string;
+}) {
   if (Number.isNaN(value)) {
     return (
       <span title={none}>
@@ -132,7 +148,7 @@ function Score({ value, bar, none }: { value: number; bar: boolean; none: string
       class="kv-score"
       style={bar ? { '--part': `${100 * Math.min(1, value)}%` } : {}}
     >
-      {value.toFixed(6)}
+      {formatNumber(value, locale, 6)}
     </data>
   );
 }

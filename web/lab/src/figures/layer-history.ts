@@ -37,8 +37,11 @@ export class LayerHistory {
 
   // By position; undefined where a row is not at hand.
   #rows: (StoredRow | undefined)[] = [];
-  // By position, one a head; undefined where a row was never seen.
+  // By position, one a head; undefined where a row was never seen, or not scored yet.
   #scores: (readonly HeadScores[] | undefined)[] = [];
+  // Rows at hand that are still to be scored, in the order they came: entropies of all heads cost more
+  // than everything else that a row needs, and nobody looks at most layers.
+  readonly #unscored: { readonly query: number; readonly tokens: ArrayLike<number> }[] = [];
   // Of each head over all rows seen but row 0, which sees itself alone.
   #running: RunningScores[] = [];
   // Positions whose rows the thumbnails show.
@@ -95,6 +98,7 @@ export class LayerHistory {
   /** Gives the exact rows up, those to come too, the newest one excepted. */
   drop(): void {
     if (this.#dropped) return;
+    this.#scoreAll();
     const newest = this.#rows.at(-1);
     this.#rows = this.#rows.map((_, query) => (query === this.length - 1 ? newest : undefined));
     this.bytes = newest?.weights.byteLength ?? 0;
@@ -105,6 +109,7 @@ export class LayerHistory {
   /** Keeps the rows before `length`. Thumbnails are drawn anew from the rows at hand. */
   truncate(length: number): void {
     if (length >= this.length) return;
+    this.#scoreAll();
     for (const row of this.#rows.slice(length)) this.bytes -= row?.weights.byteLength ?? 0;
     this.#rows.length = length;
     this.#scores.length = length;
@@ -137,37 +142,51 @@ export class LayerHistory {
 
   /** Of every head in the row of `query`; undefined where it was never seen. */
   scores(query: number): readonly HeadScores[] | undefined {
+    this.#scoreAll();
     return this.#scores[query];
+  }
+
+  /** Scores rows while there is time; whether none is left. */
+  scoreWhile(hasTime: () => boolean): boolean {
+    while (this.#unscored.length > 0 && hasTime()) this.#scoreNext();
+    return this.#unscored.length === 0;
   }
 
   /** Of every head, the mean over the rows seen. */
   meanScores(): HeadScores[] {
+    this.#scoreAll();
     return this.#running.map((running) => running.mean());
   }
 
   source(): MapSource {
     const replayedRows = this.#rows.reduce((n, row) => (row?.origin === 'replay' ? n + 1 : n), 0);
     if (this.whole) return { state: 'kept', replayedRows };
+    this.#scoreAll();
     return { state: this.#scores.includes(undefined) ? 'never' : 'dropped', replayedRows };
   }
 
   #put(query: number, weights: Weights, origin: Origin, tokens: ArrayLike<number>): void {
     this.#rows[query] = { weights, origin };
     this.bytes += weights.byteLength;
-    if (!this.#scores[query]) {
-      const scores = this.#score(query, weights, tokens);
-      this.#scores[query] = scores;
-      this.#addRunning(query, scores);
-    }
+    if (!this.#scores[query]) this.#unscored.push({ query, tokens });
     if (!this.#pooledRows.has(query)) this.#pool(query, weights);
   }
 
-  #score(query: number, weights: Weights, tokens: ArrayLike<number>): HeadScores[] {
+  // Before any row goes: so a row that is still to be scored is at hand.
+  #scoreAll(): void {
+    while (this.#unscored.length > 0) this.#scoreNext();
+  }
+
+  #scoreNext(): void {
+    const { query, tokens } = this.#unscored.shift()!;
+    const { weights } = this.#rows[query]!;
     const keys = inductionKeys(tokens, query);
     const length = query + 1;
-    return Array.from({ length: this.nHeads }, (_, head) =>
+    const scores = Array.from({ length: this.nHeads }, (_, head) =>
       rowScores(weights.subarray(head * length, (head + 1) * length), keys),
     );
+    this.#scores[query] = scores;
+    this.#addRunning(query, scores);
   }
 
   #resetRunning(): void {
@@ -191,6 +210,7 @@ export class LayerHistory {
   #grow(): void {
     const newest = this.#rows.at(-1);
     if (this.#dropped && newest) {
+      this.#scoreAll();
       this.#rows[this.length - 1] = undefined;
       this.bytes -= newest.weights.byteLength;
     }

@@ -1,5 +1,6 @@
 // The colour ramp with its scale, and what the marks that are no colours mean.
 import { unscaled } from './colour-scale.js';
+import { significantNumber } from './format.js';
 import type { FigureMessages } from './messages.js';
 import { LEVELS, rampCss } from './palette.js';
 import type { MapStyle, Palette } from './types.js';
@@ -15,17 +16,18 @@ interface MapLegendProps {
 export function legendTicks(
   { scale }: MapStyle,
   maximum: number,
+  locale: string,
 ): { place: number; label: string }[] {
   return [0, 0.5, 1].map((place) => {
-    const label = decimal(unscaled(scale, place, maximum));
+    const label = decimal(unscaled(scale, place, maximum), locale);
     return { place, label: scale === 'log' && place === 0 ? `≤ ${label}` : label };
   });
 }
 
 /** Ticks are round numbers or halves and quarters of them. */
-function decimal(weight: number): string {
+function decimal(weight: number, locale: string): string {
   if (weight > 0 && weight < 0.001) return weight.toExponential(0).replace('e-', 'e−');
-  return String(Number(weight.toPrecision(3)));
+  return significantNumber(weight, locale);
 }
 
 /** The ramp as a CSS gradient of sixteen stops: no eye tells it from all 256. */
@@ -45,7 +47,7 @@ export function MapLegend({ mapStyle, maximum, messages }: MapLegendProps) {
         </span>
         <div class="kv-legend-ramp" style={{ background: rampGradient(mapStyle.palette) }} />
         <div class="kv-legend-ticks">
-          {legendTicks(mapStyle, maximum).map(({ place, label }) => (
+          {legendTicks(mapStyle, maximum, messages.locale).map(({ place, label }) => (
             <span
               key={place}
               style={{ left: `${100 * place}%` }}

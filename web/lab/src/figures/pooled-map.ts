@@ -28,11 +28,13 @@ export class PooledMap {
     const { block, blocks, sink } = this;
     const y = Math.floor(query / block);
     if (firstKey === 0) sink[y] = Math.max(sink[y]!, row[0]!);
-    for (let key = Math.max(1, firstKey); key <= query; ++key) {
-      const at = y * SIDE + Math.floor(key / block);
-      const weight = row[key]!;
-      if (weight > blocks[at]!) blocks[at] = weight;
-      if (weight > this.maximum) this.maximum = weight;
+    for (let key = Math.max(1, firstKey); key <= query; ) {
+      const x = Math.floor(key / block);
+      const end = Math.min(query + 1, (x + 1) * block);
+      let largest = blocks[y * SIDE + x]!;
+      for (; key < end; ++key) largest = Math.max(largest, row[key]!);
+      blocks[y * SIDE + x] = largest;
+      this.maximum = Math.max(this.maximum, largest);
     }
   }
 

@@ -122,7 +122,7 @@ function legend(
     return `<stop offset="${i / 16}" stop-color="${colour}"/>`;
   });
   const named = { fill: theme.textMuted, family: theme.fontSans };
-  const ticks = legendTicks(style, maximum).map(({ place, label }) => {
+  const ticks = legendTicks(style, maximum, messages.locale).map(({ place, label }) => {
     const anchor = place === 0 ? 'start' : place === 1 ? 'end' : 'middle';
     return text(x + place * width, y + 22, label, { ...named, anchor });
   });

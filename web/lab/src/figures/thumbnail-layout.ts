@@ -7,6 +7,8 @@ export const TOP = 20;
 const GAP = 4;
 /** Between the last head and the mean. */
 const MEAN_GAP = 10;
+/** Room for the name of the mean, which is longer than the numbers of the heads. */
+const MEAN_NAME = 32;
 /** For the ring around a chosen thumbnail. */
 const RIGHT = 4;
 const MIN_TILE = 24;
@@ -19,6 +21,8 @@ export interface ThumbnailLayout {
   readonly height: number;
   x(column: number): number;
   y(layer: number): number;
+  /** Where the name of a column has its place, with the thumbnails below its middle. */
+  name(column: number): { readonly x: number; readonly width: number };
 }
 
 export function layoutThumbnails(
@@ -27,8 +31,15 @@ export function layoutThumbnails(
   available: number,
 ): ThumbnailLayout {
   const room = available - LEFT - RIGHT - MEAN_GAP - nHeads * GAP;
-  const tile = Math.max(MIN_TILE, Math.min(MAX_TILE, Math.floor(room / (nHeads + 1))));
-  const x = (column: number) => LEFT + column * (tile + GAP) + (column === nHeads ? MEAN_GAP : 0);
+  const equal = room / (nHeads + 1);
+  const fitting = equal < MEAN_NAME ? (room - MEAN_NAME) / nHeads : equal;
+  const tile = Math.max(MIN_TILE, Math.min(MAX_TILE, Math.floor(fitting)));
+  const meanWidth = Math.max(tile, MEAN_NAME);
+  const meanX = LEFT + nHeads * (tile + GAP) + MEAN_GAP;
+  const x = (column: number) =>
+    column === nHeads ? meanX + Math.floor((meanWidth - tile) / 2) : LEFT + column * (tile + GAP);
   const y = (layer: number) => TOP + layer * (tile + GAP);
-  return { tile, x, y, width: x(nHeads) + tile + RIGHT, height: y(nLayers - 1) + tile };
+  const name = (column: number) =>
+    column === nHeads ? { x: meanX, width: meanWidth } : { x: x(column), width: tile };
+  return { tile, x, y, name, width: meanX + meanWidth + RIGHT, height: y(nLayers - 1) + tile };
 }

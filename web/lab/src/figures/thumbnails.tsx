@@ -55,6 +55,13 @@ class Surface {
   readonly atlas: AtlasImage;
   readonly #source = document.createElement('canvas');
   #drawn: readonly unknown[] = [];
+  #hatch:
+    | {
+        readonly canvas: HTMLCanvasElement;
+        readonly theme: string;
+        readonly pattern: CanvasPattern;
+      }
+    | undefined;
 
   constructor(private readonly store: AttentionStore) {
     this.atlas = new AtlasImage(store);
@@ -90,7 +97,7 @@ class Surface {
     const context = canvas.getContext('2d')!;
     context.imageSmoothingEnabled = false;
     if (!same) context.clearRect(0, 0, width, height);
-    context.fillStyle = hatchPattern(context, readTheme(canvas));
+    context.fillStyle = this.#hatchFor(context, canvas, theme);
     blocks.forEach((n, layer) => {
       const y = device(layout.y(layer));
       const top = same && n > 0 ? Math.floor((from * side) / n) : 0;
@@ -106,6 +113,18 @@ class Surface {
       }
       context.restore();
     });
+  }
+
+  // Asking for colours makes the browser settle all styles: once a theme is enough.
+  #hatchFor(
+    context: CanvasRenderingContext2D,
+    canvas: HTMLCanvasElement,
+    theme: string,
+  ): CanvasPattern {
+    if (this.#hatch?.canvas !== canvas || this.#hatch.theme !== theme) {
+      this.#hatch = { canvas, theme, pattern: hatchPattern(context, readTheme(canvas)) };
+    }
+    return this.#hatch.pattern;
   }
 
   // The lines `from` to before `to` of all slots, into the canvas that tiles are taken from.
@@ -233,7 +252,7 @@ function ThumbnailCells({
   onSelect,
   messages,
 }: ThumbnailCellsProps) {
-  const { tile, x, y } = layout;
+  const { tile, x, y, name } = layout;
   const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
   const box = (left: number, top: number, width: number, height: number) => ({
     left: `${left}px`,
@@ -252,7 +271,7 @@ function ThumbnailCells({
             key={column}
             role="columnheader"
             class="kv-thumbnails-name"
-            style={box(x(column), 0, tile, TOP)}
+            style={box(name(column).x, 0, name(column).width, TOP)}
           >
             {column === nHeads ? messages.thumbnails.meanColumn : column}
           </span>

@@ -60,7 +60,8 @@ export const en = {
     cancel: 'Cancel',
     starting: 'Starting the engine…',
     restart: 'Start the engine again',
-    engineEnded: 'The engine’s worker has ended. Everything it held is gone; the page can start a new one.',
+    engineEnded:
+      'The engine’s worker has ended, and what it held is gone. A new one computes the run of a built-in model anew.',
     details: 'About this model',
     facts: {
       layers: 'Layers',
@@ -114,8 +115,13 @@ export const en = {
     oneHint:
       'Prefill token by token: the first is prefilled, each further one decoded onto it. The logits have the same bits.',
     left: (n: number) => `${plural(n, 'prompt token', 'prompt tokens')} to go`,
-    working: (done: number, total: number) => `Prefill: ${done} of ${total} rows`,
+    working: (done: number, total: number) =>
+      total === 0 ? 'Prefill…' : `Prefill: ${done} of ${total} rows`,
+  },
+
+  longWork: {
     stop: 'Stop',
+    stopped: 'Stopped. The session is as it was.',
   },
 
   run: {
@@ -185,6 +191,7 @@ export const en = {
     shared: (n: number, kv: number) =>
       `${plural(n, 'query head shares', 'query heads share')} each KV head: ${plural(kv, 'row', 'rows')} a token and layer instead of ${n * kv}.`,
     own: 'Each query head has a KV head of its own.',
+    barsHint: 'Point at a row to read where it is; a click or the arrow keys select it.',
     cell: (layer: number, head: number, position: number, text: string) =>
       `layer ${layer}, KV head ${head}, position ${position} ${text}`,
     rows: (n: number) => plural(n, 'row', 'rows'),
@@ -213,6 +220,7 @@ export const en = {
     about:
       'The weights that produced the logits, copied while they were computed. Rows are queries, columns are keys; a decode adds the one row at the bottom.',
     empty: 'Attention appears here after a prefill.',
+    recomputing: (layer: number, part: string) => `Recomputing layer ${layer} by replay… ${part}`,
     all: 'All heads',
     onText: 'On the text',
     scores: 'What the heads do',
@@ -272,7 +280,7 @@ export const en = {
     heading: 'Verify by replay',
     about: 'Runs the complete text again without the cache, for real, and compares the logits bit by bit.',
     button: 'Verify now',
-    working: (n: number) => `Replaying ${plural(n, 'token', 'tokens')}…`,
+    working: (n: number, part: string) => `Replaying ${plural(n, 'token', 'tokens')}… ${part}`,
     equal: 'Equal, bit for bit',
     different: 'NOT equal',
     difference: 'Largest |difference|',
@@ -297,7 +305,7 @@ export const en = {
     empty: 'The comparison appears here after a prefill.',
     runAll: 'Run every replay',
     runAllHint: 'Replays each prefix for real, so that every point is measured.',
-    running: (done: number, total: number) => `Replay ${done + 1} of ${total}`,
+    running: (one: number, total: number) => (total === 0 ? 'Replay…' : `Replay ${one} of ${total}`),
     allRun: 'Every replay has been run.',
     table: 'Numbers as a table',
     save: 'Save',

@@ -17,12 +17,13 @@ import {
   type HeadRef,
   type MapStyle,
 } from '../figures/index.js';
-import { byteSize } from '../format.js';
+import { byteSize, percentDone } from '../format.js';
 import { text } from '../i18n/index.js';
 import { colourMap, isDark } from '../settings.js';
 import { recomputeLayer } from '../state/forward.js';
 import { announce, attention, busy, isLive, pinnedPosition, position, rows } from '../state/store.js';
 import { ProblemAt, Segments } from '../ui/controls.jsx';
+import { LongWork } from '../ui/long-work.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
@@ -78,6 +79,10 @@ function Large({
         onAnnounce={announce}
         {...(isLive.value ? { onRecompute: () => void recomputeLayer(shown.layer) } : {})}
         recomputing={busy.value?.kind === 'recompute'}
+      />
+      <LongWork
+        kind="recompute"
+        label={({ done, total }) => text.value.attention.recomputing(shown.layer, percentDone(done, total))}
       />
     </div>
   );

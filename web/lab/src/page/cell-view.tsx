@@ -1,6 +1,7 @@
 // The key and the value of one position in one KV head, as the cache holds them.
 import { useSignalEffect, useSignal } from '@preact/signals';
 import type { CacheRow, FloatArray } from 'kvlens';
+import { significant } from '../format.js';
 import { text } from '../i18n/index.js';
 import { visibleToken } from '../figures/index.js';
 import { calls, cell, isLive, live, position, report, rows, trace } from '../state/store.js';
@@ -34,7 +35,7 @@ function Vector({
     <figure class="vector">
       <figcaption class="small">
         {t.vector(name, values.length)}{' '}
-        <span class="muted">±{exact(Number(largest.toPrecision(3)), false)}</span>
+        <span class="muted">±{significant(largest)}</span>
       </figcaption>
       <svg
         viewBox={`0 -1 ${values.length} 2`}
@@ -135,8 +136,10 @@ export function CellView() {
   const { layer, kvHead } = cell.value;
   return (
     <div class="cell" data-testid="cell">
-      <h3>{t.cellHeading}</h3>
-      <p class="muted small">{t.cell(layer, kvHead, position.value, visibleToken(shown.text))}</p>
+      <h3>
+        {t.cellHeading}{' '}
+        <span class="muted">· {t.cell(layer, kvHead, position.value, visibleToken(shown.text))}</span>
+      </h3>
       {!isLive.value && <p class="muted small">{t.cellUnavailable}</p>}
       {row && (
         <>

@@ -186,7 +186,7 @@ export function LayerBars() {
           ))}
         </div>
       </div>
-      <p class="readout small">{hovered.value ?? describe(layer, kvHead, position.value)}</p>
+      <p class="readout small">{hovered.value ?? t.barsHint}</p>
     </div>
   );
 }

@@ -3,8 +3,9 @@ import { useRef, useState } from 'preact/hooks';
 import { byteSize, whole } from '../format.js';
 import { text } from '../i18n/index.js';
 import { canReloadForThreads, offlineReady, reloadForThreads } from '../offline.js';
-import { loadBuiltIn, loadFiles, loadUrl, startEngine } from '../state/load.js';
+import { loadBuiltIn, loadFiles, loadUrl } from '../state/load.js';
 import { builtInIds } from '../state/models.js';
+import { restart } from '../state/opening.js';
 import { engine, live, loading, problems, trace } from '../state/store.js';
 import { stop } from '../state/work.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
@@ -144,10 +145,6 @@ function Details() {
       {offlineReady.value && <p class="muted small">{text.value.model.offlineReady}</p>}
     </>
   );
-}
-
-async function restart(): Promise<void> {
-  if (await startEngine()) await loadBuiltIn('stories260k');
 }
 
 export function ModelPanel() {

@@ -4,9 +4,9 @@ import { text } from '../i18n/index.js';
 import { visibleToken } from '../figures/index.js';
 import { prefillAll, prefillNext } from '../state/forward.js';
 import { setPrompt } from '../state/prompt.js';
-import { busy, isLive, pending, promptText, promptTokens, rows, trace } from '../state/store.js';
-import { stop } from '../state/work.js';
+import { isLive, pending, promptText, promptTokens, rows, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
+import { LongWork } from '../ui/long-work.jsx';
 import { Piece } from '../ui/token-chip.jsx';
 
 function Chips() {
@@ -20,23 +20,6 @@ function Chips() {
         </li>
       ))}
     </ul>
-  );
-}
-
-function Progress() {
-  const now = busy.value;
-  const t = text.value.prompt;
-  if (now?.kind !== 'prefill' || now.total === 0) return null;
-  return (
-    <div class="progress">
-      <label>
-        {t.working(now.done, now.total)}
-        <progress value={now.done} max={now.total} />
-      </label>
-      <div>
-        <Button onClick={stop}>{t.stop}</Button>
-      </div>
-    </div>
   );
 }
 
@@ -79,7 +62,7 @@ export function PromptPanel() {
         </Button>
       </div>
       {tooLong !== undefined && <p class="small">{tooLong}</p>}
-      <Progress />
+      <LongWork kind="prefill" label={({ done, total }) => t.prompt.working(done, total)} />
       <ProblemAt site="prompt" />
     </section>
   );

@@ -1,11 +1,12 @@
 // The session against a replay of the whole text without the cache.
 import type { Work } from 'kvlens';
-import { difference, duration, whole } from '../format.js';
+import { difference, duration, percentDone, whole } from '../format.js';
 import { text } from '../i18n/index.js';
 import { verify } from '../state/forward.js';
-import { busy, isLive, rows, shownCall } from '../state/store.js';
+import { isLive, rows, shownCall } from '../state/store.js';
 import { sameHashes, type Call } from '../state/trace.js';
 import { Button, ProblemAt, Verdict } from '../ui/controls.jsx';
+import { LongWork } from '../ui/long-work.jsx';
 import { totalMultiplyAdds } from './evidence.jsx';
 
 function Outcome({ call }: { readonly call: Call }) {
@@ -70,7 +71,6 @@ function Outcome({ call }: { readonly call: Call }) {
 export function Verify() {
   const t = text.value.verify;
   const call = shownCall.value;
-  const working = busy.value?.kind === 'verify';
   const unavailable = !isLive.value
     ? text.value.run.why.not_live
     : rows.value.length === 0
@@ -85,7 +85,7 @@ export function Verify() {
           {t.button}
         </Button>
       </p>
-      {working && <p class="muted small">{t.working(rows.value.length)}</p>}
+      <LongWork kind="verify" label={({ done, total }) => t.working(rows.value.length, percentDone(done, total))} />
       <ProblemAt site="verify" />
       {call && <Outcome call={call} />}
     </section>

@@ -14,10 +14,10 @@ import {
 import { whole } from '../format.js';
 import { text } from '../i18n/index.js';
 import { lengthsToReplay, replayEach } from '../state/forward.js';
-import { announce, busy, calls, isLive, trace } from '../state/store.js';
-import { stop } from '../state/work.js';
+import { announce, calls, isLive, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
+import { LongWork } from '../ui/long-work.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
@@ -82,7 +82,6 @@ function Derivation() {
 
 function RunAll() {
   const t = text.value.work;
-  const now = busy.value;
   const left = lengthsToReplay().length;
   const unavailable = !isLive.value ? text.value.run.why.not_live : left === 0 ? t.allRun : undefined;
   return (
@@ -92,17 +91,10 @@ function RunAll() {
           {t.runAll}
         </Button>
       </div>
-      {now?.kind === 'replays' && (
-        <div class="progress">
-          <label>
-            {t.running(now.done, now.total)}
-            <progress value={now.done} max={now.total} />
-          </label>
-          <div>
-            <Button onClick={stop}>{text.value.prompt.stop}</Button>
-          </div>
-        </div>
-      )}
+      <LongWork
+        kind="replays"
+        label={({ done, total }) => t.running(Math.min(total, Math.floor(done) + 1), total)}
+      />
       <ProblemAt site="work" />
     </>
   );

@@ -1,7 +1,7 @@
 // The state of a built-in model in the page's address: a link shows the same run, computed anew.
 import { effect } from '@preact/signals';
 import { builtInIds } from './models.js';
-import { live, playing, promptText, rows, sampling, seed, trace, viewing } from './store.js';
+import { live, liveTrace, playing, promptText, sampling, seed, trace, viewing } from './store.js';
 import type { BuiltInId } from './trace.js';
 
 export interface AddressState {
@@ -36,18 +36,27 @@ export function readAddress(): AddressState | undefined {
   };
 }
 
+/** What would have to be asked for to have the live run as it is; undefined for a model of one's own. */
+export function stateNow(): AddressState | undefined {
+  const run = liveTrace.value ?? trace.value;
+  const model = run?.model.builtIn;
+  if (!model) return undefined;
+  const [first] = run.rows;
+  return {
+    model,
+    prompt: promptText.value,
+    rows: run.rows.map(({ id }) => id),
+    prefilled: first ? run.rows.filter(({ call }) => call === first.call).length : 0,
+  };
+}
+
 function addressOf(): string {
-  const builtIn = live.value?.builtIn;
-  if (!builtIn) return location.pathname + location.hash;
-  const query = new URLSearchParams({ model: builtIn, prompt: promptText.value });
+  const state = stateNow();
+  if (!state) return location.pathname + location.hash;
+  const query = new URLSearchParams({ model: state.model, prompt: state.prompt });
   for (const key of samplingKeys) query.set(key, String(sampling.value[key]));
   query.set('seed', String(seed.value));
-  const held = rows.value;
-  const first = held[0];
-  if (first) {
-    const prefilled = held.filter(({ call }) => call === first.call).length;
-    query.set('rows', `${prefilled}~${held.map(({ id }) => id).join('.')}`);
-  }
+  if (state.rows.length > 0) query.set('rows', `${state.prefilled}~${state.rows.join('.')}`);
   return `${location.pathname}?${query.toString()}${location.hash}`;
 }
 

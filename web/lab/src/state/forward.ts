@@ -71,9 +71,8 @@ async function forward(
     ? await session.prefill(tokens, options)
     : await session.decode(first, options);
 
-  const [after, hashes, top] = await Promise.all([
-    held === 0 ? [] : session.cache.contentHashes(held),
-    session.cache.contentHashes(),
+  const [[after = [], hashes = []], top] = await Promise.all([
+    session.cache.prefixHashes([held, step.kvLen]),
     session.topTokens(Math.min(nCandidates, config.vocabSize)),
   ]);
   const text = await piecesOf(model, [...tokens, ...top.map(({ token }) => token)]);
@@ -224,9 +223,9 @@ export const reset = (): Promise<boolean> => run('reset', 'run', clear);
 /** The session's logits against a replay of all its tokens, run for real. */
 export const verify = (): Promise<boolean> =>
   run('verify', 'verify', async (progressing) => {
-    if (!hasLogits.value) await computeNewestAgain(progressing);
+    if (!hasLogits.value) await computeNewestAgain({ ...progressing, onProgress: () => {} });
     const before = current();
-    const verification = await before.live.session.verify();
+    const verification = await before.live.session.verify(progressing);
     const last = before.trace.calls.length - 1;
     trace.value = {
       ...before.trace,
@@ -253,8 +252,11 @@ export const replayEach = (): Promise<boolean> =>
     const ids = rows.value.map(({ id }) => id);
     const lengths = lengthsToReplay();
     for (const [done, nTokens] of lengths.entries()) {
-      onProgress({ done, total: lengths.length });
-      const { work, milliseconds } = await session.replay({ tokens: ids.slice(0, nTokens), signal });
+      const { work, milliseconds } = await session.replay({
+        tokens: ids.slice(0, nTokens),
+        signal,
+        onProgress: (of) => onProgress({ done: done + of.done / of.total, total: lengths.length }),
+      });
       const { trace: before } = current();
       trace.value = { ...before, replays: [...before.replays, { nTokens, work, milliseconds }] };
     }
@@ -262,8 +264,8 @@ export const replayEach = (): Promise<boolean> =>
 
 /** Brings back the attention rows of a layer that gave way to the memory budget. */
 export const recomputeLayer = (layer: number): Promise<boolean> =>
-  run('recompute', 'attention', async () => {
-    const tensor = await current().live.session.attentionMaps([layer]);
+  run('recompute', 'attention', async (progressing) => {
+    const tensor = await current().live.session.attentionMaps([layer], progressing);
     attention.value?.addReplay([layer], tensor);
   });
 

@@ -1,6 +1,6 @@
 // The first screen: a run that is really computed, either an example or what the address asks for.
 import { example } from '../page/intro.jsx';
-import type { AddressState } from './address.js';
+import { stateNow, type AddressState } from './address.js';
 import { decodeGreedy, prefillAll, replayRows } from './forward.js';
 import { loadBuiltIn, startEngine } from './load.js';
 import { examples } from './models.js';
@@ -23,3 +23,6 @@ export async function openWith(state: AddressState | undefined): Promise<void> {
     model: trace.value?.model.name ?? '',
   };
 }
+
+/** A new engine after the end of the last one; the run of a built-in model is computed anew. */
+export const restart = (): Promise<void> => openWith(stateNow());

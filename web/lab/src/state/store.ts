@@ -37,6 +37,7 @@ export type BusyKind =
 /** Work that a person is waiting for. */
 export interface Busy {
   readonly kind: BusyKind;
+  /** May have fractions. */
   readonly done: number;
   /** 0 while it is not known. */
   readonly total: number;
@@ -49,6 +50,8 @@ export const loading = signal<
 >(undefined);
 /** Set once the work that is running has taken a while: what is over at once is not waited for. */
 export const busy = signal<Busy | undefined>(undefined);
+/** What the person stopped last; undefined once something is running again. */
+export const stopped = signal<BusyKind | undefined>(undefined);
 export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
 /** What the live region says. */
 export const announcement = signal('');

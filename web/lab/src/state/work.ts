@@ -1,6 +1,6 @@
 // One piece of work at a time: what is running, how to stop it, and where its failure is told.
-import { isKvLensError } from 'kvlens';
-import { busy, clearProblem, report, type BusyKind, type Problem, type Site } from './store.js';
+import { isKvLensError, type CallProgress } from 'kvlens';
+import { busy, clearProblem, report, stopped, type BusyKind, type Problem, type Site } from './store.js';
 
 export function asProblem(error: unknown): Problem {
   if (isKvLensError(error)) return { kind: 'error', error };
@@ -10,7 +10,7 @@ export function asProblem(error: unknown): Problem {
 /** What `run` gives to the work that it runs. */
 export interface Progressing {
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: { readonly done: number; readonly total: number }) => void;
+  readonly onProgress: (progress: CallProgress) => void;
 }
 
 let before: Promise<unknown> = Promise.resolve();
@@ -35,6 +35,7 @@ let running: AbortController | undefined;
 async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
   const abort = new AbortController();
   running = abort;
+  stopped.value = undefined;
   let progress = { done: 0, total: 0 };
   const timer = setTimeout(() => (busy.value = { kind, ...progress }), patience);
   clearProblem(site);
@@ -48,8 +49,8 @@ async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> 
     });
     return true;
   } catch (error) {
-    const stopped = abort.signal.aborted && isKvLensError(error) && error.code === 'aborted';
-    if (!stopped) report(site, asProblem(error));
+    if (abort.signal.aborted && isKvLensError(error) && error.code === 'aborted') stopped.value = kind;
+    else report(site, asProblem(error));
     return false;
   } finally {
     clearTimeout(timer);

@@ -1,0 +1,31 @@
+// What a person waits for: how far it has come, a way to stop it, and that it was stopped.
+import { text } from '../i18n/index.js';
+import { busy, stopped, type Busy, type BusyKind } from '../state/store.js';
+import { stop } from '../state/work.js';
+import { Button } from './controls.jsx';
+
+interface LongWorkProps {
+  readonly kind: BusyKind;
+  readonly label: (now: Busy) => string;
+}
+
+export function LongWork({ kind, label }: LongWorkProps) {
+  const t = text.value.longWork;
+  const now = busy.value;
+  if (now?.kind === kind) {
+    const { done, total } = now;
+    return (
+      <div class="progress" data-testid={`progress-${kind}`}>
+        <label>
+          {label(now)}
+          {/* Without a value it says that something is under way. */}
+          <progress {...(total > 0 ? { value: done, max: total } : {})} />
+        </label>
+        <div>
+          <Button onClick={stop}>{t.stop}</Button>
+        </div>
+      </div>
+    );
+  }
+  return stopped.value === kind ? <p class="muted small">{t.stopped}</p> : null;
+}
