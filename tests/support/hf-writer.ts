@@ -7,7 +7,8 @@ import { ByteWriter } from './byte-writer.js';
 export interface SafetensorsEntry {
   readonly dtype?: unknown;
   readonly shape: unknown;
-  /** Zeros; by default what F32 and the shape call for. */
+  /** Zeros unless these are given; as many as F32 and the shape call for, unless `bytes` says otherwise. */
+  readonly data?: Uint8Array;
   readonly bytes?: number;
   readonly data_offsets?: unknown;
 }
@@ -27,10 +28,12 @@ export function writeSafetensors(
   faults: SafetensorsFaults = {},
 ): Uint8Array<ArrayBuffer> {
   let end = 0;
+  const data: Uint8Array[] = [];
   const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
   for (const [name, entry] of Object.entries(table)) {
     const shape = Array.isArray(entry.shape) ? (entry.shape as number[]) : [];
-    const bytes = entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
+    const bytes = entry.data?.length ?? entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
+    data.push(entry.data ?? new Uint8Array(bytes));
     header[name] = {
       dtype: entry.dtype ?? 'F32',
       shape: entry.shape,
@@ -42,7 +45,8 @@ export function writeSafetensors(
   const out = new ByteWriter();
   out.u64(faults.headerLength ?? BigInt(text.length));
   out.bytes(text);
-  out.bytes(new Uint8Array(end + (faults.extra ?? 0)));
+  data.forEach((bytes) => out.bytes(bytes));
+  out.bytes(new Uint8Array(faults.extra ?? 0));
   return out.finish();
 }
 
