@@ -40,6 +40,17 @@ export function bitHash(...arrays: readonly ArrayBufferView[]): string {
   return hash.toString(16).padStart(16, '0');
 }
 
+/** A sampled run: the same seed gives the same tokens everywhere. */
+export function sampledTokens(core: Core): number[] {
+  const model = typedModel(core, 'q8_0');
+  const session = core.createSession(model);
+  const sampling = { temperature: 0.9, topK: 30, topP: 0.95, minP: 0.005, repetitionPenalty: 1.1 };
+  const { tokens } = session.generate({ prompt: [3, 14, 15], maxNewTokens: 64, sampling, rng: { state: 2026n } });
+  session.dispose();
+  model.dispose();
+  return [...tokens];
+}
+
 const prompt = Array.from({ length: 140 }, (_, i) => (i * i + 3 * i + 5) % typedConfig.vocabSize);
 
 /**

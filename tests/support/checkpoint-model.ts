@@ -5,9 +5,13 @@ import { openCheckpoint, type CheckpointInput } from '../../web/src/files/open-c
 import { streamTensors } from '../../web/src/files/stream-tensors.js';
 import { fixtureBytes } from './fixtures.js';
 
-export async function modelFromCheckpoint(core: Core, checkpoint: Checkpoint): Promise<Model> {
+export async function modelFromCheckpoint(
+  core: Core,
+  checkpoint: Checkpoint,
+  options: Parameters<typeof streamTensors>[1] = {},
+): Promise<Model> {
   const builder = core.modelBuilder(checkpoint.config);
-  for await (const { tensor, offset, bytes } of streamTensors(checkpoint)) {
+  for await (const { tensor, offset, bytes } of streamTensors(checkpoint, options)) {
     if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
     builder.write(tensor.name, offset, bytes);
     if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Core, DType } from 'kvlens/core';
 import { openCheckpoint, type CheckpointInput } from '../../web/src/files/open-checkpoint.js';
 import { argmax, maxDifference, sameBytes } from './kvlens.js';
-import { modelFromCheckpoint, modelFromFiles } from './checkpoint-model.js';
+import { modelFromCheckpoint } from './checkpoint-model.js';
 
 export interface HfGolden {
   readonly tokens: number[];
@@ -78,7 +78,12 @@ export interface TypesResult {
  */
 export async function checkTypes(core: Core, files: CheckpointInput, golden: TypesGolden, type: string): Promise<TypesResult> {
   const { last_logits, argmax_every_position } = golden.types[type]!;
-  const model = await modelFromFiles(core, files);
+  const checkpoint = await openCheckpoint(files);
+  const before = core.memory().liveBytes;
+  const model = await modelFromCheckpoint(core, checkpoint);
+  // In memory weights take what they take in the file: nothing is unpacked.
+  expect(model.parameterBytes, type).toBe(checkpoint.totalBytes);
+  expect(core.memory().liveBytes - before, type).toBeLessThanOrEqual(checkpoint.totalBytes);
   const vocab = model.config.vocabSize;
   const nearTies: number[] = [];
   const run = (compute: 'f32' | 'f64'): Float32Array | Float64Array => {

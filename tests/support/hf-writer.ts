@@ -7,10 +7,9 @@ import { ByteWriter } from './byte-writer.js';
 export interface SafetensorsEntry {
   readonly dtype?: unknown;
   readonly shape: unknown;
-  /** Zeros; by default what F32 and the shape call for. */
+  /** Zeros unless these are given; as many as F32 and the shape call for, unless `bytes` says otherwise. */
+  readonly data?: Uint8Array;
   readonly bytes?: number;
-  /** Of F32, instead of the zeros. */
-  readonly values?: Float32Array;
   readonly data_offsets?: unknown;
 }
 
@@ -29,26 +28,25 @@ export function writeSafetensors(
   faults: SafetensorsFaults = {},
 ): Uint8Array<ArrayBuffer> {
   let end = 0;
-  const written: { begin: number; values: Float32Array }[] = [];
+  const data: Uint8Array[] = [];
   const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
   for (const [name, entry] of Object.entries(table)) {
     const shape = Array.isArray(entry.shape) ? (entry.shape as number[]) : [];
-    const bytes = entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
+    const bytes = entry.data?.length ?? entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
+    data.push(entry.data ?? new Uint8Array(bytes));
     header[name] = {
       dtype: entry.dtype ?? 'F32',
       shape: entry.shape,
       data_offsets: entry.data_offsets ?? [end, end + bytes],
     };
-    if (entry.values) written.push({ begin: end, values: entry.values });
     end += bytes;
   }
   const text = new TextEncoder().encode(faults.header ?? JSON.stringify(header));
   const out = new ByteWriter();
   out.u64(faults.headerLength ?? BigInt(text.length));
   out.bytes(text);
-  const data = new Uint8Array(end + (faults.extra ?? 0));
-  for (const { begin, values } of written) data.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), begin);
-  out.bytes(data);
+  data.forEach((bytes) => out.bytes(bytes));
+  out.bytes(new Uint8Array(faults.extra ?? 0));
   return out.finish();
 }
 
@@ -84,7 +82,7 @@ export function llamaHf(dimensions: LlamaDimensions, value?: () => number): HfMo
   const tensors: Record<string, SafetensorsEntry> = {};
   const add = (name: string, ...shape: number[]) => {
     const size = shape.reduce((product, length) => product * length, 1);
-    tensors[`${name}.weight`] = { shape, ...(value && { values: Float32Array.from({ length: size }, value) }) };
+    tensors[`${name}.weight`] = { shape, ...(value && { data: new Uint8Array(Float32Array.from({ length: size }, value).buffer) }) };
   };
   add('model.embed_tokens', vocab, hidden);
   for (let index = 0; index < layers; ++index) {

@@ -73,7 +73,8 @@ export type FileSource = string | URL | Blob | ArrayBuffer | Uint8Array;
  * A checkpoint: one file, or all of its files by name (`config.json`, `model.safetensors`,
  * `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `model-00001-of-00002.gguf`, ...).
  * A list of `File`s goes by their names. Buffers are copied to the worker: give large files as
- * `Blob`, `File` or address.
+ * `Blob`, `File` or address. Node cannot send a `Blob` over a file (`fs.openAsBlob`) to a worker, which is
+ * `invalid_argument`: give it the path.
  */
 export type ModelSource = FileSource | readonly File[] | Readonly<Record<string, FileSource>>;
 

@@ -3,7 +3,7 @@
 // numerics has to change them here, where it is seen. What they are worth, golden figures say elsewhere.
 import { describe, expect, test } from 'vitest';
 import { loadCore } from 'kvlens/core';
-import { bitHash, builds, coreOf, logitsHashes } from '../../support/bits.js';
+import { bitHash, builds, coreOf, logitsHashes, sampledTokens } from '../../support/bits.js';
 import { modelFromFiles } from '../../support/checkpoint-model.js';
 import { expectedBits } from '../../support/expected-bits.js';
 import { fixtureBytes } from '../../support/fixtures.js';
@@ -13,6 +13,7 @@ describe.each(builds)('build $variant on $threads threads', (build) => {
     const core = await coreOf(build);
     if (core === undefined) return void console.log(`| ${build.variant} | does not run in this engine |`);
     expect(logitsHashes(core)).toEqual(expectedBits.storageTypes);
+    expect(sampledTokens(core)).toEqual(expectedBits.sampledTokens);
     core.dispose();
   });
 });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   createEngine,
+  isKvLensError,
   type CallProgress,
   type Engine,
   type EngineModel,
@@ -10,10 +11,13 @@ import {
   type LongCallOptions,
   type Step,
 } from 'kvlens';
+import { generate, tokenRequest } from '../../../dist/engine/generation.js';
 import { loadWeights } from '../../../dist/engine/load.js';
+import { WorkerSession } from '../../../dist/engine/worker-session.js';
 import { fixtureFiles } from '../../support/checkpoint-model.js';
-import { fixtureBytes, fixtureJson } from '../../support/fixtures.js';
-import { rejection, sameBytes, sharedCore, smallConfig } from '../../support/kvlens.js';
+import { fixtureBytes, fixtureJson, fixtureUrl } from '../../support/fixtures.js';
+import { smallGguf, writeGguf } from '../../support/gguf-writer.js';
+import { randomModel, rejection, sameBytes, sharedCore, smallConfig } from '../../support/kvlens.js';
 
 let engine: Engine;
 let model: EngineModel;
@@ -123,6 +127,64 @@ describe('models', () => {
     const bytes = await fixtureBytes('stories260k/stories260K-f32.gguf');
     await rejection('truncated_file', engine.loadModel(bytes.slice(0, 500_000)));
     expect(await model.hash()).toBe(model.info.hash);
+  });
+
+  test('damaged files load or are refused with a typed error, and leave nothing', async () => {
+    const small = smallGguf();
+    const whole = writeGguf({
+      entries: [...small.entries],
+      tensors: [...small.tensors.values()].map((tensor) => {
+        const values = tensor.dims.reduce<number>((product, dim) => product * Number(dim), 1);
+        return { ...tensor, data: new Uint8Array(new Float32Array(values).fill(0.5).buffer) };
+      }),
+    });
+    const before = await engine.memory();
+    const outcomes = new Map<string, number>();
+    for (let i = 0; i < 400; ++i) {
+      const bytes = whole.slice();
+      // Evenly over header and weights, where all ones are a NaN.
+      const at = Math.floor((i * (bytes.length - 4)) / 400);
+      bytes.fill(i % 2 === 0 ? 0xff : i % 251, at, at + 4);
+      const outcome = await engine.loadModel(bytes).then(
+        async (loaded) => (await loaded.dispose(), 'loaded'),
+        (error: unknown) => {
+          if (!isKvLensError(error)) throw error;
+          return error.code;
+        },
+      );
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      expect(await engine.memory()).toMatchObject({ ...before, heapBytes: expect.any(Number) });
+    }
+    console.log(`| damaged files | ${[...outcomes].map(([outcome, n]) => `${outcome}: ${n}`).join(', ')} |`);
+    for (const outcome of ['loaded', 'invalid_file', 'truncated_file', 'non_finite_parameter']) {
+      expect(outcomes.get(outcome), outcome).toBeGreaterThan(0);
+    }
+    for (const outcome of outcomes.keys()) expect(outcome).not.toMatch(/module_aborted|worker_died|internal/);
+    expect(await model.hash()).toBe(model.info.hash);
+  });
+
+  test('an address is loaded; where there is a private file system, its download is kept', async () => {
+    const address = fixtureUrl('stories260k/stories260K-f32.gguf');
+    const plain = await engine.loadModel(address);
+    expect(plain.info.hash).toBe(model.info.hash);
+    await plain.dispose();
+    const cached = new URL(`?${Date.now()}`, address);
+    if (globalThis.navigator?.storage?.getDirectory === undefined) {
+      await rejection('cache_unavailable', engine.loadModel(cached, { cache: true }));
+      return;
+    }
+    for (const downloads of [true, false]) {
+      let most = 0;
+      const other = await engine.loadModel(cached, {
+        cache: true,
+        onProgress: ({ stage, bytes }) => {
+          if (stage === 'open') most = Math.max(most, bytes);
+        },
+      });
+      expect(most > 0).toBe(downloads);
+      expect(other.info.hash).toBe(model.info.hash);
+      await other.dispose();
+    }
   });
 
   test('a model beyond the module\'s memory is refused before a byte of it is read', async () => {
@@ -401,6 +463,33 @@ describe('generation', () => {
       await rejection('invalid_sampling', session.generate({ tokens: [1], temperature: -1 }).result);
       expect(await everything()).toEqual(before);
     }));
+
+  test('in the worker an abort is seen before the next decode, and before the next chunk of a prompt', async () => {
+    const core = await sharedCore();
+    const toy = randomModel(core, { ...smallConfig, maxSeqLen: 64 });
+    const session = core.createSession(toy, { chunkRows: 4 });
+    const target = new WorkerSession(core, session);
+    const tokens = Uint32Array.from({ length: 20 }, (_, i) => i % 11);
+    for (const last of [1, 3]) {
+      const controller = new AbortController();
+      let n = 0;
+      const request = tokenRequest({ maxNewTokens: 40 }, tokens, undefined);
+      const result = await generate(target, request, undefined, { signal: controller.signal }, () => {
+        if (++n === last) controller.abort();
+      });
+      expect([result.stop, n, session.kvLen]).toEqual(['aborted', last, 0]);
+    }
+    const controller = new AbortController();
+    const rows: number[] = [];
+    const onRows = (done: number) => {
+      rows.push(done);
+      if (done === 8) controller.abort();
+    };
+    await rejection('aborted', target.forward('prefill', tokens, {}, { signal: controller.signal, onRows }));
+    expect([rows, session.kvLen, session.callInProgress]).toEqual([[4, 8], 0, false]);
+    session.dispose();
+    toy.dispose();
+  });
 
   test('stop strings are left out of the text, wherever the pieces break', () =>
     withSession(async (session) => {

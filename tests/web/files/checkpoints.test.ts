@@ -6,6 +6,7 @@ import { openCheckpoint, type FileData } from '../../../web/src/files/open-check
 import { fixtureBytes } from '../../support/fixtures.js';
 import { smallGguf, writeGguf } from '../../support/gguf-writer.js';
 import { smallHf, writeJson, writeSafetensors, type SafetensorsTable } from '../../support/hf-writer.js';
+import { origin, serve } from '../../support/http.js';
 
 async function hf(name: string): Promise<Checkpoint> {
   const files: Record<string, FileData> = {};
@@ -220,6 +221,13 @@ describe('GGUF files', () => {
     expect(await read(1)).toEqual(three);
   });
 
+  test('a file alone is known by its content, whatever its name is', async () => {
+    const bytes = await fixtureBytes('stories260k/stories260K-q8_0.gguf');
+    for (const name of ['MODEL.GGUF', 'sha256-5ee4f07c', 'weights.data']) {
+      expect((await openCheckpoint([new File([bytes], name)])).format).toBe('gguf');
+    }
+  });
+
   test('a header longer than one window is read to its end', async () => {
     const model = smallGguf();
     model.entries.set('general.description', { type: 'string', value: 'x'.repeat(9 << 20) });
@@ -241,7 +249,7 @@ describe('GGUF files', () => {
 describe('split GGUF files', () => {
   const u32 = (value: number) => ({ type: 'u32', value }) as const;
   /** The small model in two files, `change` made to the second one's metadata. */
-  function split(change: Record<string, number> = {}, total = 21): Record<string, FileData> {
+  function split(change: Record<string, number> = {}, total = 21, name = 'm'): Record<string, FileData> {
     const model = smallGguf();
     const all = [...model.tensors.values()];
     const part = (no: number) => [
@@ -249,8 +257,8 @@ describe('split GGUF files', () => {
     ] as const;
     const second = part(1).map(([key, entry]) => [key, u32(change[key] ?? entry.value)] as const);
     return {
-      'm-00001-of-00002.gguf': writeGguf({ entries: [...model.entries, ...part(0)], tensors: all.slice(0, 9) }),
-      'm-00002-of-00002.gguf': writeGguf({ entries: second, tensors: all.slice(9) }),
+      [`${name}-00001-of-00002.gguf`]: writeGguf({ entries: [...model.entries, ...part(0)], tensors: all.slice(0, 9) }),
+      [`${name}-00002-of-00002.gguf`]: writeGguf({ entries: second, tensors: all.slice(9) }),
     };
   }
   const refusal = async (files: Record<string, FileData>) => {
@@ -263,6 +271,14 @@ describe('split GGUF files', () => {
     const files = split();
     const checkpoint = await openCheckpoint(files);
     expect(new Set(checkpoint.tensors.map((tensor) => tensor.source.name))).toEqual(new Set(Object.keys(files)));
+  });
+  test.each(['100 % real', 'a#b?c', 'v1.0%20', 'a b'])('find one another by any name: %s', async (name) => {
+    expect((await openCheckpoint(split({}, 21, name))).tensors).toHaveLength(21);
+    const resources = Object.entries(split({}, 21, name)).map(([file, bytes]) =>
+      [`/m/${encodeURIComponent(file)}`, { bytes: bytes as Uint8Array<ArrayBuffer> }] as const);
+    const { fetch } = serve(Object.fromEntries(resources));
+    const address = `${origin}${resources[0]![0]}?key=1`;
+    expect((await openCheckpoint(address, { fetch })).tensors).toHaveLength(21);
   });
   test('are refused when a part is missing, wrong, renamed or repeated', async () => {
     const [first, second] = Object.values(split());

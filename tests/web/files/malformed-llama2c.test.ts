@@ -82,9 +82,10 @@ describe('files are refused when', () => {
   const none = new Uint8Array(16);
   test.each([
     ['there are none', {}, 'invalid_argument', 'none'],
-    ['none is a model', { 'readme.md': none }, 'invalid_argument', 'readme.md'],
+    ['none is a model', { 'readme.md': none, 'notes.txt': none }, 'invalid_argument', 'readme.md, notes.txt'],
     ['there are two models', { 'a.gguf': none, 'b.gguf': none }, 'invalid_argument', 'a.gguf, b.gguf'],
-    ['only a later part of a split model is there', { 'm-00002-of-00002.gguf': none }, 'invalid_argument', 'm-00002-of-00002.gguf'],
+    ['only later parts of a split model are there', { 'm-00002-of-00003.gguf': none, 'm-00003-of-00003.gguf': none }, 'invalid_argument', 'm-00002-of-00003.gguf'],
+    ['the only one is of no known format', { 'readme.md': none }, 'unsupported_file', 'readme.md: format is "unknown"'],
   ])('%s', async (_, files, code, says) => {
     const [foundCode, message] = await refusal(files as Record<string, Uint8Array>);
     expect(foundCode).toBe(code);

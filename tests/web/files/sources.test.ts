@@ -191,6 +191,39 @@ describe('a checkpoint at a URL', () => {
   });
 });
 
+describe('opening a checkpoint reads no weight', () => {
+  /** A source and where the furthest read of it has ended. */
+  function watched(data: Uint8Array, name: string): { source: ByteSource; readonly end: number } {
+    let end = 0;
+    const whole = bufferSource(data, name);
+    const source: ByteSource = {
+      ...whole,
+      read(offset, length, signal) {
+        end = Math.max(end, offset + length);
+        return whole.read(offset, length, signal);
+      },
+      stream: () => expect.unreachable('weights are streamed'),
+    };
+    return { source, get end() { return end; } };
+  }
+
+  test('of safetensors, of llama2.c, and of GGUF beyond its first megabyte', async () => {
+    const hf = watched(await fixtureBytes('hf/llama-gqa-untied-f32/model.safetensors'), 'model.safetensors');
+    const config = await fixtureBytes('hf/llama-gqa-untied-f32/config.json');
+    const { tensors } = await openCheckpoint({ 'config.json': config, 'model.safetensors': hf.source });
+    expect(hf.end).toBeLessThanOrEqual(Math.min(...tensors.map((tensor) => tensor.byteOffset)));
+
+    const bin = watched(await fixtureBytes('stories260k/stories260K.bin'), 'stories260K.bin');
+    await openCheckpoint(bin.source);
+    expect(bin.end).toBe(28);
+
+    const gguf = watched(await fixtureBytes('stories260k/stories260K-f32.gguf'), 'stories260K.gguf');
+    await openCheckpoint(gguf.source);
+    expect(gguf.source.size).toBeGreaterThan(1 << 20);
+    expect(gguf.end).toBe(1 << 20);
+  });
+});
+
 describe('streaming tensors', () => {
   test('gives every tensor its bytes, in file order, with progress', async () => {
     const file = await fixtureBytes('stories260k/stories260K-q4_0.gguf');

@@ -32,7 +32,8 @@ test.skipIf(!existsSync(firefox))('every build has the stored bits in Firefox ES
     await tab.goto(server.resolvedUrls!.local[0]!);
     await tab.waitForFunction(() => document.querySelector('pre')!.textContent !== '', { timeout: 150_000 });
     const results = JSON.parse(await tab.$eval('pre', (element) => element.textContent ?? '')) as [string, unknown][];
-    expect(results).toEqual(builds.map(({ variant, threads }) => [`${variant} ${threads}`, expectedBits.storageTypes]));
+    const { storageTypes, sampledTokens } = expectedBits;
+    expect(results).toEqual(builds.map(({ variant, threads }) => [`${variant} ${threads}`, { storageTypes, sampledTokens }]));
   } finally {
     await browser.close();
     await server.close();

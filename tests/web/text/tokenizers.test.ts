@@ -301,8 +301,8 @@ describe('tokenizer.json', () => {
   });
 
   test.each([
-    ['Unigram', { model: { type: 'Unigram' } }, 'model.type is Unigram'],
-    ['another decoder', { decoder: { type: 'WordPiece' } }, 'decoder is WordPiece'],
+    ['Unigram', { model: { type: 'Unigram' } }, 'model.type is "Unigram"'],
+    ['another decoder', { decoder: { type: 'WordPiece' } }, 'decoder is "WordPiece"'],
     ['an unknown pre-tokenizer', { pre_tokenizer: { type: 'Nonsense' } }, 'Nonsense'],
     ['two tokens before a text', template(bos, bos, text), 'at most one token before'],
   ])('refuses %s', (_, change, says) => {

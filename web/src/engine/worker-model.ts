@@ -5,6 +5,7 @@ import { KvLensError } from '../errors.js';
 import { opfsStore } from '../files/blob-stores.js';
 import { DownloadCache } from '../files/download-cache.js';
 import { openCheckpoint } from '../files/open-checkpoint.js';
+import { baseName } from '../files/source.js';
 import { ChatTemplate } from '../text/chat.js';
 import { createTokenizer, type Tokenizer } from '../text/tokenizer.js';
 import type { DType } from '../types.js';
@@ -62,7 +63,7 @@ export class WorkerModel {
     const model = await loadWeights(core, checkpoint, signal, onProgress);
     const { format, architecture, totalBytes, chatTemplate } = checkpoint;
     onProgress({ stage: 'ready', bytes: totalBytes, total: totalBytes });
-    const name = checkpoint.name ?? fileName(source) ?? architecture;
+    const name = checkpoint.name || fileName(source) || architecture;
     const loadMilliseconds = performance.now() - start;
     return new WorkerModel(model, { name, format, architecture, loadMilliseconds }, tokenizer, chatTemplate);
   }
@@ -101,5 +102,5 @@ function fileName(source: PortableSource): string | undefined {
     : 'url' in source.file
       ? source.file.url
       : source.file instanceof Blob ? (source.file as Partial<File>).name : undefined;
-  return name?.replace(/[?#].*$/, '').split(/[/\\]/).filter(Boolean).at(-1);
+  return name && baseName(name);
 }

@@ -15,7 +15,7 @@ import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
 import { own } from './json.js';
 import { invalid, show, unsupported } from './refuse.js';
 import { linearFactors } from './rope.js';
-import type { ByteSource } from './source.js';
+import { baseName, openRequired, type ByteSource, type OpenByName } from './source.js';
 import { checkTensorTable, type FileTensor } from './tensor-table.js';
 
 interface Architecture {
@@ -57,18 +57,18 @@ const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
 ]);
 
 /**
- * Describes the model in a GGUF file; `openSibling` finds the other files of a split one by name.
+ * Describes the model in a GGUF file; `open` finds the other files of a split one by name.
  * Errors: invalid_file, unsupported_file, truncated_file, missing_file and those of the sources.
  */
 export async function ggufCheckpoint(
   source: ByteSource,
-  openSibling: (name: string) => Promise<ByteSource>,
+  open: OpenByName,
   signal?: AbortSignal,
 ): Promise<Checkpoint> {
   const first = await readGguf(source, signal);
   const file = source.name;
   const metadata = new GgufMetadata(file, first.metadata);
-  const tensors = await allTensors(first, metadata, openSibling, signal);
+  const tensors = await allTensors(first, metadata, open, signal);
   const architecture = metadata.string('general.architecture') ?? '';
   const traits = own(architectures, architecture);
   if (traits === undefined) {
@@ -240,7 +240,7 @@ function canonicalName(name: string): string | undefined {
 async function allTensors(
   first: GgufFile,
   metadata: GgufMetadata,
-  openSibling: (name: string) => Promise<ByteSource>,
+  open: OpenByName,
   signal: AbortSignal | undefined,
 ): Promise<readonly FileTensor[]> {
   const file = first.source.name;
@@ -257,7 +257,8 @@ async function allTensors(
   }
   const tensors = [...first.tensors];
   for (let no = 1; no < count; ++no) {
-    const sibling = await openSibling(`${pattern[1]}-${pad(no + 1)}-of-${pad(count)}.gguf`);
+    const name = `${pattern[1]}-${pad(no + 1)}-of-${pad(count)}.gguf`;
+    const sibling = await openRequired(open, name);
     const shard = await readGguf(sibling, signal);
     const shardMetadata = new GgufMetadata(sibling.name, shard.metadata);
     for (const [key, expected] of [['split.no', no], ['split.count', count]] as const) {
@@ -273,10 +274,6 @@ async function allTensors(
   }
   checkTensorTable(tensors);
   return tensors;
-}
-
-function baseName(name: string): string {
-  return decodeURIComponent(name.replace(/[?#].*$/, '').replace(/^.*\//, ''));
 }
 
 function pad(number: number): string {

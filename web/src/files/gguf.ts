@@ -6,6 +6,7 @@
  * left before anything is allocated, so that a hostile file costs no more memory than its own size.
  */
 import { dtypeByName, dtypeList, ggmlTypeName } from './dtypes.js';
+import { Fields } from './fields.js';
 import { invalid, unsupported } from './refuse.js';
 import { truncated, type ByteSource } from './source.js';
 import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
@@ -281,12 +282,18 @@ export async function isGguf(source: ByteSource, signal?: AbortSignal): Promise<
   return new TextDecoder('latin1').decode(await source.read(0, 4, signal)) === 'GGUF';
 }
 
-/** Typed, checked access to metadata. Errors of every method: invalid_file. */
-export class GgufMetadata {
+/** The metadata of a GGUF file. */
+export class GgufMetadata extends Fields {
   constructor(
-    readonly file: string,
+    file: string,
     private readonly values: ReadonlyMap<string, GgufValue>,
-  ) {}
+  ) {
+    super(file);
+  }
+
+  override raw(key: string): GgufValue | undefined {
+    return this.values.get(key);
+  }
 
   has(key: string): boolean {
     return this.values.has(key);
@@ -294,40 +301,6 @@ export class GgufMetadata {
 
   keys(): IterableIterator<string> {
     return this.values.keys() as IterableIterator<string>;
-  }
-
-  raw(key: string): GgufValue | undefined {
-    return this.values.get(key);
-  }
-
-  /** An integer in `[least, most]`; `fallback` where the key is absent. */
-  integer(key: string, least: number, most: number, fallback?: number): number {
-    const value = this.values.get(key) ?? fallback;
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
-      throw invalid(this.file, key, value, `an integer from ${least} to ${most}`);
-    }
-    return value;
-  }
-
-  /** A finite positive number. */
-  positive(key: string, fallback?: number): number {
-    const value = this.values.get(key) ?? fallback;
-    if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
-      throw invalid(this.file, key, value, 'a positive number');
-    }
-    return value;
-  }
-
-  boolean(key: string, fallback: boolean): boolean {
-    const value = this.values.get(key) ?? fallback;
-    if (typeof value !== 'boolean') throw invalid(this.file, key, value, 'true or false');
-    return value;
-  }
-
-  string(key: string): string | undefined {
-    const value = this.values.get(key);
-    if (value === undefined || typeof value === 'string') return value;
-    throw invalid(this.file, key, value, 'a string');
   }
 
   strings(key: string): readonly string[] | undefined {
@@ -339,10 +312,10 @@ export class GgufMetadata {
   }
 
   private list(key: string, type: 'string' | 'number'): readonly GgufValue[] | undefined {
-    const value = this.values.get(key);
+    const value = this.raw(key);
     if (value === undefined) return undefined;
     if (!Array.isArray(value) || value.some((entry) => typeof entry !== type)) {
-      throw invalid(this.file, key, value, `an array of ${type}s`);
+      throw this.invalid(key, value, `an array of ${type}s`);
     }
     return value as readonly GgufValue[];
   }

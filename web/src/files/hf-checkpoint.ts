@@ -3,18 +3,14 @@
  * and, where they are there, tokenizer.json, tokenizer_config.json, generation_config.json and
  * chat_template.jinja.
  */
-import { KvLensError } from '../errors.js';
 import type { TokenizerJsonData } from '../text/tokenizer-data.js';
 import { bindTensors, totalBytesOf, type Checkpoint } from './checkpoint.js';
 import { displayedConfig, hfConfig, hfStopIds } from './hf-config.js';
 import { isObject, JsonFields, own, readJson, type JsonObject } from './json.js';
 import { invalid } from './refuse.js';
 import { readSafetensors } from './safetensors.js';
-import type { ByteSource } from './source.js';
+import { baseName, openRequired, type ByteSource, type OpenByName } from './source.js';
 import { checkTensorTable, type FileTensor } from './tensor-table.js';
-
-/** Finds a file of the same folder by name; undefined where there is none. */
-export type OpenByName = (name: string) => Promise<ByteSource | undefined>;
 
 /** The usual names of the weights, in the order in which they are looked for. */
 export const safetensorsName = 'model.safetensors';
@@ -33,7 +29,7 @@ export async function hfCheckpoint(
   const json = await readJson(configSource, signal);
   const fields = new JsonFields(configSource.name, json);
   const { architecture, config } = hfConfig(fields);
-  const tensors = weights.name.replace(/[?#].*$/, '').endsWith('.json')
+  const tensors = baseName(weights.name).endsWith('.json')
     ? await shardedTensors(weights, open, signal)
     : (await readSafetensors(weights, signal)).tensors;
   const bound = bindTensors(weights.name, config, tensors, canonicalName);
@@ -74,14 +70,6 @@ export async function hfCheckpoint(
 interface JsonFieldsAndObject {
   readonly object: JsonObject;
   readonly fields: JsonFields;
-}
-
-async function openRequired(open: OpenByName, name: string): Promise<ByteSource> {
-  const source = await open(name);
-  if (source === undefined) {
-    throw new KvLensError('missing_file', { name }, `the checkpoint has no ${name}`);
-  }
-  return source;
 }
 
 async function shardedTensors(

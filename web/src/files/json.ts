@@ -1,6 +1,7 @@
 /**
  * Strict JSON: `JSON.parse` keeps the last of two equal keys without a word, here that is an error.
  */
+import { Fields } from './fields.js';
 import { invalid, unsupported } from './refuse.js';
 import type { ByteSource } from './source.js';
 
@@ -82,17 +83,23 @@ function isKey(text: string, at: number): boolean {
   return text.charAt(at) === ':';
 }
 
-/** Typed, checked access to an object's fields. Errors of every method: invalid_file. */
-export class JsonFields {
+/** The fields of a JSON object; one that is null counts as absent. */
+export class JsonFields extends Fields {
   constructor(
-    readonly file: string,
+    file: string,
     private readonly object: JsonObject,
     /** Put before field names in messages. */
     private readonly path = '',
-  ) {}
+  ) {
+    super(file);
+  }
 
-  raw(field: string): unknown {
+  override raw(field: string): unknown {
     return own(this.object, field) ?? undefined;
+  }
+
+  override name(field: string): string {
+    return this.path + field;
   }
 
   keys(): string[] {
@@ -104,45 +111,10 @@ export class JsonFields {
     return Object.hasOwn(this.object, field);
   }
 
-  name(field: string): string {
-    return this.path + field;
-  }
-
-  /** An integer in `[least, most]`; `fallback` where the field is absent or null. */
-  integer(field: string, least: number, most: number, fallback?: number): number {
-    const value = this.raw(field) ?? fallback;
-    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
-      throw invalid(this.file, this.name(field), value, `an integer from ${least} to ${most}`);
-    }
-    return value;
-  }
-
-  positive(field: string, fallback?: number): number {
-    const value = this.raw(field) ?? fallback;
-    if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
-      throw invalid(this.file, this.name(field), value, 'a positive number');
-    }
-    return value;
-  }
-
-  boolean(field: string, fallback: boolean): boolean {
-    const value = this.raw(field) ?? fallback;
-    if (typeof value !== 'boolean') {
-      throw invalid(this.file, this.name(field), value, 'true or false');
-    }
-    return value;
-  }
-
-  string(field: string): string | undefined {
-    const value = this.raw(field);
-    if (value === undefined || typeof value === 'string') return value;
-    throw invalid(this.file, this.name(field), value, 'a string');
-  }
-
   fieldsOf(field: string): JsonFields | undefined {
     const value = this.raw(field);
     if (value === undefined) return undefined;
-    if (!isObject(value)) throw invalid(this.file, this.name(field), value, 'an object');
+    if (!isObject(value)) throw this.invalid(field, value, 'an object');
     return new JsonFields(this.file, value, `${this.name(field)}.`);
   }
 }

@@ -6,14 +6,15 @@ import type { Checkpoint } from './checkpoint.js';
 import type { DownloadCache } from './download-cache.js';
 import { ggufCheckpoint } from './gguf-checkpoint.js';
 import { isGguf } from './gguf.js';
-import {
-  hfCheckpoint, safetensorsIndexName, safetensorsName, type OpenByName,
-} from './hf-checkpoint.js';
+import { hfCheckpoint, safetensorsIndexName, safetensorsName } from './hf-checkpoint.js';
 import { openHttp } from './http-source.js';
 import { llama2cCheckpoint } from './llama2c.js';
 import type { OnProgress } from './progress.js';
 import { unsupported } from './refuse.js';
-import { blobSource, bufferSource, throwIfAborted, type ByteSource } from './source.js';
+import {
+  baseName, blobSource, bufferSource, openRequired, throwIfAborted,
+  type ByteSource, type OpenByName,
+} from './source.js';
 
 /** One file's bytes. */
 export type FileData = Blob | ArrayBuffer | Uint8Array | ByteSource;
@@ -59,7 +60,7 @@ export async function openCheckpoint(
     : amongFiles(input);
   const { signal } = options;
   switch (await formatOf(main, signal)) {
-    case 'gguf': return ggufCheckpoint(main, (name) => required(open, name), signal);
+    case 'gguf': return ggufCheckpoint(main, open, signal);
     case 'safetensors': return hfCheckpoint(main, open, signal);
     case 'llama2c': return llama2cCheckpoint(main, await tokenizerBin(), signal);
   }
@@ -90,7 +91,7 @@ async function atUrl(input: string | URL, options: OpenOptions): Promise<Located
     return openUrl(sibling);
   };
   const main = url.pathname.endsWith('/')
-    ? (await open(safetensorsName)) ?? (await required(open, safetensorsIndexName))
+    ? (await open(safetensorsName)) ?? (await openRequired(open, safetensorsIndexName))
     : await openUrl(url);
   if (main === undefined) {
     const message = `there is no file at ${url.href}`;
@@ -114,11 +115,13 @@ function amongFiles(input: Exclude<CheckpointInput, string | URL>): Located {
 
   const names = [...files.keys()];
   const isTokenizer = (name: string) => /tok[^/]*\.bin$/i.test(name);
+  const ends = (ending: string) => names.filter((name) => name.toLowerCase().endsWith(ending));
   const models = [
-    names.filter((name) => name.endsWith('.gguf') && !/-(?!00001)\d{5}-of-\d{5}\.gguf$/.test(name)),
-    names.filter((name) => name.endsWith('.safetensors.index.json')),
-    names.filter((name) => name.endsWith('.safetensors')),
-    names.filter((name) => name.endsWith('.bin') && !isTokenizer(name)),
+    ends('.gguf').filter((name) => !/-(?!00001)\d{5}-of-\d{5}\.gguf$/i.test(name)),
+    ends('.safetensors.index.json'),
+    ends('.safetensors'),
+    ends('.bin').filter((name) => !isTokenizer(name)),
+    names.length === 1 ? names : [], // whatever its name is, its content may tell
   ].find((list) => list.length > 0);
   const [name, second] = models ?? [];
   const main = name === undefined ? undefined : files.get(name);
@@ -149,20 +152,12 @@ function wrongFiles(value: string, allowed: string): KvLensError {
   return new KvLensError('invalid_argument', { field: 'files', value, allowed }, message);
 }
 
-async function required(open: OpenByName, name: string): Promise<ByteSource> {
-  const source = await open(name);
-  if (source === undefined) {
-    throw new KvLensError('missing_file', { name }, `the checkpoint has no ${name}`);
-  }
-  return source;
-}
-
 /** By name where it has one that tells, else by content. */
 async function formatOf(
   source: ByteSource,
   signal: AbortSignal | undefined,
 ): Promise<'gguf' | 'safetensors' | 'llama2c'> {
-  const name = source.name.replace(/[?#].*$/, '').toLowerCase();
+  const name = baseName(source.name).toLowerCase();
   if (name.endsWith('.gguf') || (await isGguf(source, signal))) return 'gguf';
   if (/\.safetensors(\.index\.json)?$/.test(name)) return 'safetensors';
   if (name.endsWith('.bin')) return 'llama2c';

@@ -25,6 +25,36 @@ export interface ByteSource {
   stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
+/** Finds a file that lies beside another by name; undefined where there is none. */
+export type OpenByName = (name: string) => Promise<ByteSource | undefined>;
+
+/** The file of that name. Errors: missing_file and those of `open`. */
+export async function openRequired(open: OpenByName, name: string): Promise<ByteSource> {
+  const source = await open(name);
+  if (source === undefined) {
+    throw new KvLensError('missing_file', { name }, `the checkpoint has no ${name}`);
+  }
+  return source;
+}
+
+/**
+ * The last part of a path, or of an address without its query. Only addresses are decoded: a file's
+ * own name may have `%`, `#` and `?` in it.
+ */
+export function baseName(name: string): string {
+  if (!/^[a-z][a-z0-9+.-]+:/i.test(name)) return lastPart(name);
+  const last = lastPart(name.replace(/[?#].*$/, ''));
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last; // a "%" that encodes nothing
+  }
+}
+
+function lastPart(path: string): string {
+  return path.split(/[/\\]/).filter(Boolean).at(-1) ?? '';
+}
+
 /** Throws `aborted` once `signal` has fired. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new KvLensError('aborted', {}, 'aborted', signal.reason);

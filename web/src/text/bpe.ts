@@ -5,6 +5,7 @@
 import { KvLensError } from '../errors.js';
 import { hfTokenizer } from './hf-tokenizer.js';
 import { preTokenizer, preTokenizerNames } from './pre-tokenizers.js';
+import { unsupportedTokenizer } from './refuse.js';
 import { isNamed, TokenType, type BpeData } from './tokenizer-data.js';
 
 // Stands for what the vocabulary cannot write; no byte-level token has a space.
@@ -14,9 +15,7 @@ const unwritable = ' unwritable ';
 export function bpeEncoder(data: BpeData): (text: string) => number[] {
   const pre = preTokenizer(data.pre);
   if (pre === undefined) {
-    const context = { field: 'tokenizer.ggml.pre', value: data.pre, allowed: preTokenizerNames };
-    const message = `tokenizer.ggml.pre is "${data.pre}", supported: ${preTokenizerNames}`;
-    throw new KvLensError('unsupported_tokenizer', context, message);
+    throw unsupportedTokenizer('tokenizer.ggml.pre', data.pre, preTokenizerNames);
   }
   // Without a prototype, so that a token "__proto__" is a key like any other.
   const vocab = Object.create(null) as Record<string, number>;

@@ -4,6 +4,7 @@
  * are no token become their bytes.
  */
 import { KvLensError } from '../errors.js';
+import { invalidTokenizer } from './refuse.js';
 import { isNamed, type SentencePieceData } from './tokenizer-data.js';
 
 /** A possible merge of the symbol at `left` with its right neighbour. */
@@ -18,10 +19,8 @@ interface Merge {
 export function sentencePieceEncoder(data: SentencePieceData): (text: string) => number[] {
   const idOf = new Map(data.tokens.map((token, id) => [token, id]));
   const cutPattern = specialPattern(data);
-  if (data.scores.some(Number.isNaN)) {
-    const context = { field: 'scores', value: 'NaN', allowed: 'numbers' };
-    throw new KvLensError('invalid_tokenizer', context, 'scores hold NaN, must be numbers');
-  }
+  const scoreless = data.scores.findIndex(Number.isNaN);
+  if (scoreless >= 0) throw invalidTokenizer(`score of token ${scoreless}`, NaN, 'a number');
   const utf8 = new TextEncoder();
   const byteIds = Array.from({ length: 256 }, (_, byte) =>
     idOf.get(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`) ?? data.unknownId);

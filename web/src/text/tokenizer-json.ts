@@ -2,9 +2,9 @@
  * Hugging Face's tokenizer.json: encoding by `@huggingface/tokenizers`, decoding by the same pieces
  * as every other tokenizer, so that it can stream.
  */
-import { KvLensError } from '../errors.js';
 import { hfTokenizer, type HfTokenizer } from './hf-tokenizer.js';
 import { Pieces, type Alphabet } from './pieces.js';
+import { invalidTokenizer, unsupportedTokenizer } from './refuse.js';
 import type { TokenizerParts } from './tokenizer.js';
 import { TokenType, type SpecialTokens, type TokenizerJsonData } from './tokenizer-data.js';
 
@@ -13,16 +13,16 @@ type Json = Readonly<Record<string, unknown>>;
 /** Errors: invalid_tokenizer, unsupported_tokenizer. */
 export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
   const model = asObject(data.json['model']);
-  if (model?.['type'] !== 'BPE') throw unsupported('model.type', model?.['type'], 'BPE');
+  if (model?.['type'] !== 'BPE') throw unsupportedTokenizer('model.type', model?.['type'], 'BPE');
   const { alphabet, dropFirstSpace } = alphabetOf(asObject(data.json['decoder']));
   const vocab = asObject(model['vocab']);
-  if (vocab === undefined) throw invalid('model.vocab', typeof model['vocab'], 'an object');
+  if (vocab === undefined) throw invalidTokenizer('model.vocab', typeof model['vocab'], 'an object');
 
   const tokens: (string | undefined)[] = [];
   const types: (number | undefined)[] = [];
   const put = (id: unknown, token: string, type: number) => {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= 1 << 24) {
-      throw invalid(`id of ${JSON.stringify(token)}`, id, 'an integer from 0 to 2^24');
+      throw invalidTokenizer(`id of ${JSON.stringify(token)}`, id, 'an integer from 0 to 2^24');
     }
     tokens[id] = token;
     types[id] = type;
@@ -35,7 +35,7 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
   const added = data.json['added_tokens'];
   for (const entry of Array.isArray(added) ? (added as unknown[]) : []) {
     const token = asObject(entry);
-    if (typeof token?.['content'] !== 'string') throw invalid('added_tokens', entry, 'tokens');
+    if (typeof token?.['content'] !== 'string') throw invalidTokenizer('added_tokens', entry, 'tokens');
     const type = token['special'] === true ? TokenType.control : TokenType.userDefined;
     put(token['id'], token['content'], type);
   }
@@ -45,7 +45,7 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
     tokenizer = hfTokenizer(data.json, data.config);
   } catch (error) {
     const found = error instanceof Error ? error.message : String(error);
-    throw unsupported('tokenizer.json', found, 'the parts that @huggingface/tokenizers has', error);
+    throw unsupportedTokenizer('tokenizer.json', found, 'the parts that @huggingface/tokenizers has', error);
   }
   const encode = (text: string) => tokenizer.encode(text, { add_special_tokens: false }).ids;
   const idOf = (token: string) => tokenizer.token_to_id(token);
@@ -74,7 +74,7 @@ function alphabetOf(decoder: Json | undefined): { alphabet: Alphabet; dropFirstS
     return { alphabet: 'sentencepiece', dropFirstSpace };
   }
   const supported = 'ByteLevel, Metaspace, or ByteFallback in a Sequence';
-  throw unsupported('decoder', decoder?.['type'], supported);
+  throw unsupportedTokenizer('decoder', decoder?.['type'], supported);
 }
 
 /** BOS and EOS as the post-processor puts them around a text; tokenizer_config.json overrules. */
@@ -92,7 +92,7 @@ function specialTokens(
   const after = whole.slice(start + bare.length);
   if (start < 0 || before.length > 1 || after.length > 1) {
     const found = JSON.stringify(whole);
-    throw unsupported('post_processor', found, 'at most one token before and one after a text');
+    throw unsupportedTokenizer('post_processor', found, 'at most one token before and one after a text');
   }
   const named = (field: string) => {
     const token = data.config[field];
@@ -119,16 +119,4 @@ function specialTokens(
 function asObject(value: unknown): Json | undefined {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as Json) : undefined;
-}
-
-function invalid(field: string, value: unknown, allowed: string): KvLensError {
-  const context = { field, value: String(value), allowed };
-  const message = `${field} is ${String(value)}, must be ${allowed}`;
-  return new KvLensError('invalid_tokenizer', context, message);
-}
-
-function unsupported(field: string, value: unknown, allowed: string, cause?: unknown): KvLensError {
-  const context = { field, value: String(value), allowed };
-  const message = `${field} is ${String(value)}, supported: ${allowed}`;
-  return new KvLensError('unsupported_tokenizer', context, message, cause);
 }
