@@ -37,7 +37,7 @@ Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
   const BoundAttention<T>& weights = layer.weights;
   const bool quantise = is_quantised(weights.q_proj.dtype) || is_quantised(weights.k_proj.dtype) ||
                         is_quantised(weights.v_proj.dtype);
-  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model, quantise);
+  pass.set_input(ws.normed.data(), rows.n_rows, config.d_model, quantise);
 
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
@@ -66,11 +66,13 @@ Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
     KVLENS_CHECK(pass.show(Stage::k_norm, layer.index, rows, ws.k.data(), config.kv_width()));
   }
 
-  for (std::size_t row = 0; row < rows.n_rows; ++row) {
-    const std::size_t position = rows.first_position + row;
-    layer.rope.apply(position, {ws.q.data() + row * config.q_width(), config.q_width()});
-    layer.rope.apply(position, {ws.k.data() + row * config.kv_width(), config.kv_width()});
-  }
+  run_rows(pass.pool, rows.n_rows, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row) {
+      const std::size_t position = rows.first_position + row;
+      layer.rope.apply(position, {ws.q.data() + row * config.q_width(), config.q_width()});
+      layer.rope.apply(position, {ws.k.data() + row * config.kv_width(), config.kv_width()});
+    }
+  });
   KVLENS_CHECK(pass.show(Stage::q_rope, layer.index, rows, ws.q.data(), config.q_width()));
   KVLENS_CHECK(pass.show(Stage::k_rope, layer.index, rows, ws.k.data(), config.kv_width()));
   KVLENS_CHECK(check_finite_rows(Stage::q_rope, layer.index, rows, ws.q.data(), config.q_width(),
@@ -224,7 +226,7 @@ void project_output(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
                     const RowRange& rows) {
   Workspace<T>& ws = pass.workspace;
   const ops::MatrixView& matrix = layer.weights.o_proj;
-  ws.input.set(ws.heads.data(), rows.n_rows, layer.config.q_width(), is_quantised(matrix.dtype));
+  pass.set_input(ws.heads.data(), rows.n_rows, layer.config.q_width(), is_quantised(matrix.dtype));
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
     const Span outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);

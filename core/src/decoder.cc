@@ -13,17 +13,23 @@ namespace kvlens {
 namespace {
 
 template <class T>
-void norm_rows(const Buffer<T>& gain, T eps, std::size_t n_rows, const T* x, T* out) {
+void norm_rows(const ForwardPass<T>& pass, const Buffer<T>& gain, T eps, std::size_t n_rows,
+               const T* x, T* out) {
   const std::size_t width = gain.size();
-  for (std::size_t row = 0; row < n_rows; ++row) {
-    ops::rms_norm(std::span<const T>(x + row * width, width), gain.span(), eps,
-                  std::span<T>(out + row * width, width));
-  }
+  run_rows(pass.pool, n_rows, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row) {
+      ops::rms_norm(std::span<const T>(x + row * width, width), gain.span(), eps,
+                    std::span<T>(out + row * width, width));
+    }
+  });
 }
 
 template <class T>
-void add_rows(T* x, const T* y, std::size_t size) {
-  ops::add(std::span<T>(x, size), std::span<const T>(y, size));
+void add_rows(const ForwardPass<T>& pass, std::size_t n_rows, std::size_t width, T* x, const T* y) {
+  run_rows(pass.pool, n_rows, [&](std::size_t begin, std::size_t end) {
+    const std::size_t size = (end - begin) * width;
+    ops::add(std::span<T>(x + begin * width, size), std::span<const T>(y + begin * width, size));
+  });
 }
 
 // Reads workspace.normed, writes workspace.branch (SwiGLU: Shazeer 2020, arXiv:2002.05202).
@@ -32,8 +38,8 @@ Result<void> feed_forward_rows(const ForwardPass<T>& pass, const Config& config,
                                const BoundFeedForward<T>& weights, std::size_t layer,
                                const RowRange& rows) {
   Workspace<T>& ws = pass.workspace;
-  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model,
-               is_quantised(weights.gate_proj.dtype) || is_quantised(weights.up_proj.dtype));
+  pass.set_input(ws.normed.data(), rows.n_rows, config.d_model,
+                 is_quantised(weights.gate_proj.dtype) || is_quantised(weights.up_proj.dtype));
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
     const Span outputs = part_of(config.d_ff, ops::row_granularity, part, n_parts);
@@ -52,7 +58,7 @@ Result<void> feed_forward_rows(const ForwardPass<T>& pass, const Config& config,
   });
   KVLENS_CHECK(pass.show(Stage::ffn_activation, layer, rows, ws.gate.data(), config.d_ff));
 
-  ws.input.set(ws.gate.data(), rows.n_rows, config.d_ff, is_quantised(weights.down_proj.dtype));
+  pass.set_input(ws.gate.data(), rows.n_rows, config.d_ff, is_quantised(weights.down_proj.dtype));
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
     const Span outputs = part_of(config.d_model, ops::row_granularity, part, n_parts);
     multiply_adds +=
@@ -85,30 +91,29 @@ Result<void> layer_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
   const BoundLayer<T>& weights = model.layers[layer];
   Workspace<T>& ws = pass.workspace;
   const T eps = static_cast<T>(config.rms_norm_eps);
-  const std::size_t size = rows.n_rows * config.d_model;
   const auto in_layer = [layer](Result<void> result, std::string_view part) -> Result<void> {
     if (result) [[likely]]
       return result;
     return wrap(std::move(result).error(), layer_name(layer) + ": " + std::string(part));
   };
 
-  norm_rows(weights.attention_norm, eps, rows.n_rows, residual, ws.normed.data());
+  norm_rows(pass, weights.attention_norm, eps, rows.n_rows, residual, ws.normed.data());
   KVLENS_CHECK(
       in_layer(pass.show(Stage::attention_norm, layer, rows, ws.normed.data(), config.d_model),
                "attention norm"));
   KVLENS_CHECK(
       in_layer(attention_rows(pass, {config, weights.attention, rope, layer}, rows, cache, 0),
                "incremental attention"));
-  add_rows(residual, ws.branch.data(), size);
+  add_rows(pass, rows.n_rows, config.d_model, residual, ws.branch.data());
   KVLENS_CHECK(in_layer(pass.show(Stage::attention_residual, layer, rows, residual, config.d_model),
                         "attention residual"));
 
-  norm_rows(weights.ffn_norm, eps, rows.n_rows, residual, ws.normed.data());
+  norm_rows(pass, weights.ffn_norm, eps, rows.n_rows, residual, ws.normed.data());
   KVLENS_CHECK(in_layer(pass.show(Stage::ffn_norm, layer, rows, ws.normed.data(), config.d_model),
                         "feed-forward norm"));
   KVLENS_CHECK(
       in_layer(feed_forward_rows(pass, config, weights.feed_forward, layer, rows), "feed-forward"));
-  add_rows(residual, ws.branch.data(), size);
+  add_rows(pass, rows.n_rows, config.d_model, residual, ws.branch.data());
   KVLENS_CHECK(in_layer(pass.show(Stage::ffn_residual, layer, rows, residual, config.d_model),
                         "feed-forward residual"));
   return in_layer(
@@ -121,12 +126,12 @@ Result<void> logits_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
                          const RowRange& rows, const T* residual, T* logits) {
   const Config& config = *model.config;
   Workspace<T>& ws = pass.workspace;
-  norm_rows(model.final_norm, static_cast<T>(config.rms_norm_eps), rows.n_rows, residual,
+  norm_rows(pass, model.final_norm, static_cast<T>(config.rms_norm_eps), rows.n_rows, residual,
             ws.normed.data());
   KVLENS_CHECK_AT(
       pass.show(Stage::final_norm, config.n_layers, rows, ws.normed.data(), config.d_model),
       "final norm", std::nullopt);
-  ws.input.set(ws.normed.data(), rows.n_rows, config.d_model, is_quantised(model.head.dtype));
+  pass.set_input(ws.normed.data(), rows.n_rows, config.d_model, is_quantised(model.head.dtype));
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
     const Span outputs = part_of(config.vocab_size, ops::row_granularity, part, n_parts);

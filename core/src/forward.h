@@ -9,6 +9,7 @@
 #include "kvlens/thread_pool.h"
 #include "kvlens/work.h"
 #include "ops/row_ops.h"
+#include "parallel.h"
 #include "try.h"
 #include "workspace.h"
 
@@ -25,6 +26,15 @@ struct ForwardPass {
 
   [[nodiscard]] bool tapped(Stage stage, std::size_t layer) const noexcept {
     return tap != nullptr && tap->wants(stage, layer);
+  }
+
+  // Makes rows [n_rows, cols] the input of the linear products that follow.
+  void set_input(const T* x, std::size_t n_rows, std::size_t cols, bool quantise) const {
+    workspace.input.set(x, n_rows, cols, false);
+    if (!quantise) return;
+    run_rows(pool, n_rows, [&](std::size_t begin, std::size_t end) {
+      workspace.input.quantise_rows(begin, end);
+    });
   }
 
   // Shows a tap the rows of one stage, [n_rows, width].

@@ -31,6 +31,19 @@ void run_parts(ThreadPool* pool, F&& function) {
   }
 }
 
+// `function(begin, end)` for parts of [0, n_rows). One row is not worth waking a thread for.
+template <class F>
+void run_rows(ThreadPool* pool, std::size_t n_rows, F&& function) {
+  if (n_rows == 1) {
+    function(std::size_t{0}, std::size_t{1});
+  } else {
+    run_parts(pool, [&](std::size_t part, std::size_t n_parts) {
+      const Span rows = part_of(n_rows, 1, part, n_parts);
+      function(rows.begin, rows.end);
+    });
+  }
+}
+
 [[nodiscard]] inline std::size_t thread_count(const ThreadPool* pool) noexcept {
   return pool == nullptr ? 1 : pool->n_threads();
 }
