@@ -13,6 +13,23 @@ namespace {
 
 constexpr std::size_t position_block = 64;
 constexpr std::size_t row_tile = 8;
+// Columns of values that a tile mixes: a cache line of floats.
+constexpr std::size_t tile_columns = 16;
+
+// Values to be used next: a tile that mixes others reads a cache line of them at each of its
+// positions, so that they come from memory meanwhile. The tiles of all columns together touch every
+// line of a block, four distant ones in turn (see linear_int8.h on reading at several places).
+template <class T>
+struct Ahead {
+  const T* from;
+  std::size_t quarter;  // values from one of the four places to the next
+  std::size_t line;     // and from a line to the next there; both 0: nothing is to come
+
+  [[nodiscard]] const T* at(std::size_t p) const noexcept {
+    return from + p % 4 * quarter + p / 4 * line;
+  }
+};
+constexpr std::size_t lines_a_tile = position_block / 4;
 
 // Calls f with a compile-time tile width of at most 3 until `count` is used up: f(width, offset).
 template <class F>
@@ -90,14 +107,16 @@ std::uint64_t scores(const KeyValueRows<T>& rows, const T* q, std::size_t q_stri
 template <std::size_t n_heads, std::size_t n_vectors, class T>
 inline void mix_tile(const T* values, std::size_t head_dim, const T* weights,
                      std::size_t weights_stride, std::size_t n_positions, T* out,
-                     std::size_t out_stride) noexcept {
+                     std::size_t out_stride, const Ahead<T>& ahead) noexcept {
   Lanes<T> total[n_heads][n_vectors];
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
       total[g][v] = load(out + g * out_stride + v * n_lanes);
     }
   }
+  i32x4 touched = {};
   for (std::size_t p = 0; p < n_positions; ++p, values += head_dim) {
+    touched ^= load_as<i32x4>(ahead.at(p));
     for (std::size_t v = 0; v < n_vectors; ++v) {
       const Lanes<T> value = load(values + v * n_lanes);
       for (std::size_t g = 0; g < n_heads; ++g) {
@@ -105,6 +124,7 @@ inline void mix_tile(const T* values, std::size_t head_dim, const T* weights,
       }
     }
   }
+  pin(touched);
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
       store(out + g * out_stride + v * n_lanes, total[g][v]);
@@ -113,10 +133,10 @@ inline void mix_tile(const T* values, std::size_t head_dim, const T* weights,
 }
 
 // out += weights x values over positions [begin, end) of one block; returns the value rows taken,
-// once a head.
+// once a head. `followed`: a whole block comes after it.
 template <class T>
 std::uint64_t mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, T* out,
+                  std::size_t group, std::size_t begin, std::size_t end, bool followed, T* out,
                   std::size_t out_stride) noexcept {
   const std::size_t head_dim = rows.head_dim;
   std::uint64_t n_rows = 0;
@@ -125,13 +145,17 @@ std::uint64_t mix(const KeyValueRows<T>& rows, const T* weights, std::size_t wei
     const T* head_weights = weights + g * weights_stride + begin;
     T* head_out = out + g * out_stride;
     std::size_t d = 0;
-    for (; d + 4 * n_lanes <= head_dim; d += 4 * n_lanes) {
-      mix_tile<width(), 4>(values + d, head_dim, head_weights, weights_stride, end - begin,
-                           head_out + d, out_stride);
+    for (; d + tile_columns <= head_dim; d += tile_columns) {
+      const Ahead<T> ahead = followed
+                                 ? Ahead<T>{values + (end - begin) * head_dim + d * lines_a_tile,
+                                            lines_a_tile * head_dim, tile_columns}
+                                 : Ahead<T>{values, 0, 0};
+      mix_tile<width(), tile_columns / n_lanes>(values + d, head_dim, head_weights, weights_stride,
+                                                end - begin, head_out + d, out_stride, ahead);
     }
     for (; d + n_lanes <= head_dim; d += n_lanes) {
       mix_tile<width(), 1>(values + d, head_dim, head_weights, weights_stride, end - begin,
-                           head_out + d, out_stride);
+                           head_out + d, out_stride, Ahead<T>{values, 0, 0});
     }
     for (; d < head_dim; ++d) {
       for (std::size_t h = 0; h < width(); ++h) {
@@ -169,8 +193,9 @@ AttendWork attention_mix(const KeyValueRows<T>& rows, const T* weights, std::siz
   for (std::size_t g = 0; g < group; ++g) std::fill_n(out + g * out_stride, rows.head_dim, T{0});
   AttendWork work;
   for (std::size_t p = begin; p < end; p += position_block) {
+    const bool followed = p + 2 * position_block <= end;
     work.mixed_rows += mix(rows, weights, weights_stride, group, p,
-                           std::min(end, p + position_block), out, out_stride);
+                           std::min(end, p + position_block), followed, out, out_stride);
   }
   return work;
 }
@@ -221,7 +246,7 @@ AttendWork attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row
     }
     for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
       work.mixed_rows +=
-          mix(rows, weights, stride, group, begin, end, out + r * row_stride, head_dim);
+          mix(rows, weights, stride, group, begin, end, false, out + r * row_stride, head_dim);
     });
   }
   return work;
