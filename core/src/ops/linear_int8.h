@@ -4,7 +4,7 @@
 // One input row (decode) is bound by memory: quants are unpacked in registers as they stream by,
 // from several places of the matrix at once.
 // Several input rows (prefill) are bound by arithmetic: a panel of weights is unpacked once into
-// memory that stays in the first-level cache, and multiplied by tiles of 8 output rows x 4 input
+// memory that stays in the first-level cache, and multiplied by tiles of 16 output rows x 2 input
 // rows. Both compute each output with the same operations in the same order (linear.h).
 #pragma once
 
