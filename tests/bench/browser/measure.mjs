@@ -82,8 +82,8 @@ async function measureLoad(sessions, probe, entry, loadOptions, repetitions) {
   const url = `/models/${basename(modelFile(entry.weights))}`;
   const probePage = await sessions.kvlens.openPage('/page/probe.mjs');
   for (let i = 0; i < repetitions && !entry.failure; ++i) {
-    const { slices, stream, fromMemory } = await probePage.call('copy', { url });
-    probe.add('copy', Math.min(slices, stream));
+    const { slices, stream, reused, fromMemory } = await probePage.call('copy', { url });
+    probe.add('copy', Math.min(slices, stream, reused));
     probe.add('copyFromMemory', fromMemory);
     const again = new Entry(entry.runtime, entry.weights, entry.threads);
     await again.load(sessions.kvlens, loadOptions);

@@ -19,7 +19,8 @@ export interface ByteSource {
    */
   read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
   /**
-   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece.
+   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece, which
+   * is valid until the next is asked for.
    * Errors: truncated_file, network_error, aborted.
    */
   stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array>;
@@ -125,15 +126,15 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
     // megabytes.
     async *stream(offset, length, signal) {
       checkRange(source, offset, length);
-      const reader = blob.slice(offset, offset + length).stream().getReader();
+      const reader = pieceReader(blob.slice(offset, offset + length).stream(), Math.min(length, streamBytes));
       try {
         for (let at = offset; at < offset + length;) {
           throwIfAborted(signal);
-          const { value } = await readable(at, () => reader.read());
+          const piece = await readable(at, () => reader.read());
           throwIfAborted(signal);
-          if (value === undefined) throw truncated(name, offset + length, at);
-          yield value;
-          at += value.byteLength;
+          if (piece === undefined) throw truncated(name, offset + length, at);
+          at += piece.byteLength;
+          yield piece;
         }
       } finally {
         // A stream that failed refuses to be cancelled, with the error that was thrown already.
@@ -142,6 +143,36 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
     },
   };
   return source;
+}
+
+const streamBytes = 2 << 20;
+
+/**
+ * Reads into one buffer over and over where the stream can (every engine's blobs do): fresh memory for
+ * each piece costs as much as the copy. Undefined at the end; a piece is gone when the next is read.
+ */
+function pieceReader(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  bytes: number,
+): { read(): Promise<Uint8Array | undefined>; cancel(): Promise<void> } {
+  let reader: ReadableStreamBYOBReader;
+  try {
+    reader = stream.getReader({ mode: 'byob' });
+  } catch {
+    // Not a stream of bytes.
+    const plain = stream.getReader();
+    return { read: async () => (await plain.read()).value, cancel: () => plain.cancel() };
+  }
+  let buffer = new ArrayBuffer(bytes);
+  return {
+    async read() {
+      const { value, done } = await reader.read(new Uint8Array(buffer));
+      if (done || value === undefined) return undefined;
+      buffer = value.buffer;
+      return value;
+    },
+    cancel: () => reader.cancel(),
+  };
 }
 
 // Large enough that the per-call cost vanishes, small enough that one piece is no memory to speak
