@@ -27,7 +27,10 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 # the version.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version ERROR_QUIET)
 string(MD5 version "${version}")
-set(KVLENS_CCACHE_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version})
+set(KVLENS_CCACHE_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version}
+    # The private compiler sees nothing of the host but the project, and its system headers are not
+    # the host's: preprocessed sources go through the build folder, and they alone are compared.
+    CCACHE_TEMPDIR=${CMAKE_BINARY_DIR}/ccache CCACHE_NODIRECT=true)
 
 # Where clang-tidy, which runs outside the tree, finds the system headers.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} --cflags OUTPUT_VARIABLE cflags ERROR_QUIET)

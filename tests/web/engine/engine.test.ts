@@ -481,11 +481,11 @@ describe('generation', () => {
     }
     const controller = new AbortController();
     const rows: number[] = [];
-    const onRows = (done: number) => {
+    const onProgress = ({ done }: CallProgress) => {
       rows.push(done);
       if (done === 8) controller.abort();
     };
-    await rejection('aborted', target.forward('prefill', tokens, {}, { signal: controller.signal, onRows }));
+    await rejection('aborted', target.forward('prefill', tokens, {}, { signal: controller.signal, onProgress }));
     expect([rows, session.kvLen, session.callInProgress]).toEqual([[4, 8], 0, false]);
     session.dispose();
     toy.dispose();
