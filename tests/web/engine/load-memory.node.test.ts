@@ -80,7 +80,7 @@ test('the engine from a path: at most 64 MB in JavaScript in both threads', asyn
   const ofWorker = most - start;
   console.log(`| load by the engine | most in JavaScript: worker ${shown(ofWorker)}, page ${shown(bytes)} at ${looks} reports |`);
   expect(start).toBeGreaterThan(0);
-  expect(looks).toBeGreaterThan(90);
+  expect(looks).toBeGreaterThan(30);
   expect(ofWorker + bytes).toBeLessThan(bound);
   await engine.dispose();
 });

@@ -8,8 +8,9 @@ import { breathe } from './breathe.js';
 
 /** What wasm32 can address. */
 const ADDRESSABLE = 2 ** 32;
-/** Milliseconds between two reports of progress, and looks for an abort. */
-const REPORT_EVERY = 50;
+/** A report of progress, and a look for an abort, comes after this share of the bytes or after this time. */
+const REPORT_SHARE = 1 / 32;
+const REPORT_MILLISECONDS = 100;
 /** Kept for the module itself, its stack, and the buffers of calls. */
 const RESERVED = 64 * 2 ** 20;
 
@@ -32,21 +33,22 @@ export async function loadWeights(
   try {
     const total = checkpoint.totalBytes;
     let done = 0;
-    let told = performance.now();
+    let told = { bytes: 0, time: performance.now() };
     let heard: unknown;
     for await (const { tensor, offset, bytes } of streamTensors(checkpoint, { signal })) {
       if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
       builder.write(tensor.name, offset, bytes);
       if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);
       done += bytes.byteLength;
-      if (done < total && performance.now() - told < REPORT_EVERY) continue;
+      const due = done - told.bytes >= total * REPORT_SHARE || performance.now() - told.time >= REPORT_MILLISECONDS;
+      if (done < total && !due) continue;
       // The page deals with a report while more is loaded, but never with two.
       await heard;
       heard = onProgress({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
       await breathe();
       if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
-      told = performance.now();
+      told = { bytes: done, time: performance.now() };
     }
     return builder.finish();
   } finally {
