@@ -49,6 +49,15 @@ Result<void> check_row(const char* what, std::span<const T> row, std::size_t hea
 
 }  // namespace
 
+LayerGeometry layer_geometry(const Config& config, std::size_t capacity) {
+  return {.batch = 1,
+          .n_kv_heads = config.n_kv_heads,
+          .head_dim = config.head_dim,
+          .capacity = capacity,
+          .max_seq_len = config.max_seq_len,
+          .rope = config.rope};
+}
+
 template <class T>
 Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry) {
   if (geometry.batch == 0) {
@@ -207,12 +216,7 @@ Result<std::shared_ptr<KvCache<T>>> KvCache<T>::create(const Model& model, std::
   std::vector<LayerKvCache<T>> layers;
   layers.reserve(config.n_layers);
   for (std::size_t layer = 0; layer < config.n_layers; ++layer) {
-    KVLENS_TRY(auto cache, LayerKvCache<T>::create({.batch = 1,
-                                                    .n_kv_heads = config.n_kv_heads,
-                                                    .head_dim = config.head_dim,
-                                                    .capacity = capacity,
-                                                    .max_seq_len = config.max_seq_len,
-                                                    .rope = config.rope}));
+    KVLENS_TRY(auto cache, LayerKvCache<T>::create(layer_geometry(config, capacity)));
     layers.push_back(std::move(cache));
   }
   KVLENS_TRY(auto tokens, Buffer<std::uint32_t>::zeroed(capacity));

@@ -75,12 +75,7 @@ Result<StepwiseReplay<T>> StepwiseReplay<T>::begin(const BoundModel<T>& model,
   std::ranges::copy(tokens, ids.data());
   KVLENS_TRY(auto workspace, Workspace<T>::create(config, chunk, n_tokens, thread_count(pool)));
   KVLENS_TRY(auto rope, ops::RopeTable<T>::create(config.rope, config.head_dim, n_tokens));
-  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create({.batch = 1,
-                                                        .n_kv_heads = config.n_kv_heads,
-                                                        .head_dim = config.head_dim,
-                                                        .capacity = n_tokens,
-                                                        .max_seq_len = config.max_seq_len,
-                                                        .rope = config.rope}));
+  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create(layer_geometry(config, n_tokens)));
   KVLENS_TRY(auto residual, Buffer<T>::uninitialised(n_tokens * config.d_model));
   KVLENS_TRY(auto logits, Buffer<T>::uninitialised(n_logits_rows * config.vocab_size));
   return StepwiseReplay(

@@ -28,6 +28,8 @@ struct LayerGeometry {
   std::size_t max_seq_len = 0;  // positions the model knows
   RopeSpec rope;                // how the stored keys are rotated
 };
+// Of one sequence of a model.
+[[nodiscard]] LayerGeometry layer_geometry(const Config& config, std::size_t capacity);
 
 // Rows written at and after `len` that are not yet part of the prefix, and the state of the cache
 // they were prepared for.
