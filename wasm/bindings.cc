@@ -46,7 +46,7 @@ struct Named<float> {
   static constexpr const char* recorder = "RecorderF32";
   static constexpr const char* replay = "ReplayF32";
   static constexpr const char* logits = "LogitsF32";
-  static constexpr const char* create_cache = "createCacheF32(model, capacity)";
+  static constexpr const char* create_cache = "createCacheF32(model, capacity, dtype)";
   static constexpr const char* bind = "bindF32(model, cache, chunkRows, pool)";
   static constexpr const char* create_recorder =
       "createRecorderF32(model, all, layers, firstPosition)";
@@ -64,7 +64,7 @@ struct Named<double> {
   static constexpr const char* recorder = "RecorderF64";
   static constexpr const char* replay = "ReplayF64";
   static constexpr const char* logits = "LogitsF64";
-  static constexpr const char* create_cache = "createCacheF64(model, capacity)";
+  static constexpr const char* create_cache = "createCacheF64(model, capacity, dtype)";
   static constexpr const char* bind = "bindF64(model, cache, chunkRows, pool)";
   static constexpr const char* create_recorder =
       "createRecorderF64(model, all, layers, firstPosition)";
@@ -271,6 +271,17 @@ void register_models() {
       });
 }
 
+// Fills a JavaScript array, [.., head_dim], with rows of a cache.
+template <class T, auto read>
+Outcome<void> read_rows(const KvCache<T>& cache, std::size_t layer, std::size_t kv_head,
+                        std::size_t row_begin, const Floats<T>& out) {
+  auto rows = Buffer<T>::uninitialised(out["length"].template as<std::size_t>());
+  if (!rows) return Outcome<void>(failure(rows.error()));
+  (cache.layers()[layer].*read)(0, kv_head, row_begin, rows->span());
+  out.template call<void>("set", view(std::span<const T>(rows->span())));
+  return outcome(Result<void>());
+}
+
 template <class T>
 void register_caches() {
   class_<KvCache<T>>(Named<T>::cache)
@@ -284,16 +295,10 @@ void register_caches() {
       .function(
           "layerLen(layer)",
           +[](const KvCache<T>& cache, std::size_t layer) { return cache.layers()[layer].len(); })
-      .function(
-          "keysView(layer, kvHead)",
-          +[](const KvCache<T>& cache, std::size_t layer, std::size_t kv_head) {
-            return Floats<T>(view(cache.layers()[layer].keys(0, kv_head)));
-          })
-      .function(
-          "valuesView(layer, kvHead)",
-          +[](const KvCache<T>& cache, std::size_t layer, std::size_t kv_head) {
-            return Floats<T>(view(cache.layers()[layer].values(0, kv_head)));
-          })
+      .function("readKeys(layer, kvHead, rowBegin, out)",
+                &read_rows<T, &LayerKvCache<T>::read_keys>)
+      .function("readValues(layer, kvHead, rowBegin, out)",
+                &read_rows<T, &LayerKvCache<T>::read_values>)
       // One for each length.
       .function(
           "contentHashes(layer, lengths)",
@@ -306,8 +311,9 @@ void register_caches() {
   register_type<Floats<T>>(Named<T>::floats);
   register_type<Outcome<KvCache<T>>>(Named<T>::cache_outcome);
   function(
-      Named<T>::create_cache, +[](const Model& model, std::size_t capacity) {
-        return outcome<KvCache<T>>(KvCache<T>::create(model, capacity),
+      Named<T>::create_cache,
+      +[](const Model& model, std::size_t capacity, const std::string& dtype) {
+        return outcome<KvCache<T>>(KvCache<T>::create(model, capacity, dtype_named(dtype)),
                                    [](CachePtr<T> cache) { return cache; });
       });
 }

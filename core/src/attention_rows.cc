@@ -92,15 +92,15 @@ Result<void> prepare_rows(const ForwardPass<T>& pass, const AttentionLayer<T>& l
                       {pass.workspace.v.data() + row * width, width}),
         "cache append",
         (SiteContext{std::string(stage_name(Stage::k_rope)), layer.index, position}));
-    pass.work.kv_bytes_written += 2 * width * sizeof(T);
+    pass.work.kv_bytes_written += 2 * width * dtype_info(cache.dtype()).block_bytes;
   }
   return {};
 }
 
 template <class T>
-ops::KeyValueRows<T> head_rows(const LayerKvCache<T>& cache, std::size_t lane,
-                               std::size_t kv_head) {
-  return {.keys = cache.key_rows(lane, kv_head),
+ops::KeyValueRows head_rows(const LayerKvCache<T>& cache, std::size_t lane, std::size_t kv_head) {
+  return {.dtype = cache.dtype(),
+          .keys = cache.key_rows(lane, kv_head),
           .values = cache.value_rows(lane, kv_head),
           .head_dim = cache.geometry().head_dim};
 }
@@ -130,12 +130,12 @@ class AttendTally {
     scores_ += work.scores;
     mixed_rows_ += work.mixed_rows;
   }
-  template <class T>
-  void add_to(Work& work, const Config& config) const noexcept {
+  void add_to(Work& work, const Config& config, DType kv_dtype) const noexcept {
     work.causal_score_values += scores_;
     work.multiply_adds_scores += scores_ * config.head_dim;
     work.multiply_adds_mix += mixed_rows_ * config.head_dim;
-    work.kv_bytes_read += (scores_ + mixed_rows_) * config.head_dim * sizeof(T);
+    work.kv_bytes_read +=
+        (scores_ + mixed_rows_) * config.head_dim * dtype_info(kv_dtype).block_bytes;
   }
 
  private:
@@ -171,7 +171,7 @@ void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, cons
                      });
     }
   });
-  tally.template add_to<T>(pass.work, config);
+  tally.add_to(pass.work, config, cache.dtype());
 }
 
 // Row by row with the weights in the open, for a tap. The same bits as mix_blocks.
@@ -208,7 +208,7 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
                      });
     });
   }
-  tally.template add_to<T>(pass.work, config);
+  tally.add_to(pass.work, config, cache.dtype());
   return {};
 }
 

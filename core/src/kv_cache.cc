@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <string>
 
 #include "checks.h"
+#include "kvlens/content_hash.h"
+#include "ops/half.h"
+#include "ops/packing.h"
 #include "ops/row_ops.h"
 #include "try.h"
 
@@ -32,7 +37,7 @@ Result<std::size_t> checked_product(std::initializer_list<std::size_t> factors) 
 
 template <class T>
 Result<void> check_row(const char* what, std::span<const T> row, std::size_t heads,
-                       std::size_t head_dim) {
+                       std::size_t head_dim, DType dtype) {
   if (row.size() != heads * head_dim) {
     return fail(ErrorCode::shape_mismatch, ShapeContext{what, {heads, head_dim}, {row.size()}},
                 std::string(what) + " has " + std::to_string(row.size()) + " values, expected " +
@@ -44,8 +49,68 @@ Result<void> check_row(const char* what, std::span<const T> row, std::size_t hea
                 std::string(what) + " at index " + std::to_string(*index) + " is " +
                     std::to_string(value) + ", not a finite number");
   }
+  if (dtype == DType::bf16) {
+    const auto beyond = std::ranges::find_if(row, [](T value) {
+      return std::isinf(ops::to_float(ops::to_bfloat16(static_cast<float>(value))));
+    });
+    if (beyond != row.end()) {
+      const auto index = static_cast<std::uint64_t>(beyond - row.begin());
+      const double value = static_cast<double>(*beyond);
+      return fail(ErrorCode::non_finite_value, ValueContext{what, index, value},
+                  std::string(what) + " at index " + std::to_string(index) + " is " +
+                      std::to_string(value) + ", beyond the largest bfloat16");
+    }
+  }
   return {};
 }
+
+// Whether rows of compute type T can be stored as `dtype`.
+template <class T>
+Result<void> check_dtype(DType dtype) {
+  const bool is_float = std::is_same_v<T, float>;
+  if (dtype == dtype_of<T> || (is_float && dtype == DType::bf16)) return {};
+  const std::string name(dtype_info(dtype).name);
+  const std::string allowed = is_float ? "f32 or bf16" : "f64";
+  return fail(ErrorCode::invalid_argument, FieldContext{"kv_dtype", name, allowed},
+              "kv_dtype is " + name + ", must be " + allowed + " where " +
+                  std::string(dtype_info(dtype_of<T>).name) + " is computed");
+}
+
+// Hashes of several prefixes of a layer, its heads' rows taken one head after the other.
+class PrefixHashes {
+ public:
+  PrefixHashes(std::span<const std::size_t> lengths, std::size_t row_bytes)
+      : lengths_(lengths),
+        row_bytes_(row_bytes),
+        ascending_(lengths.size()),
+        layer_(lengths.size()) {
+    std::iota(ascending_.begin(), ascending_.end(), std::size_t{0});
+    std::ranges::sort(ascending_, {}, [&](std::size_t i) { return lengths[i]; });
+  }
+
+  // One head's rows lie behind each other: they are read once, in one piece.
+  void absorb_head(const std::byte* rows) {
+    ContentHash head;
+    std::size_t done = 0;
+    for (const std::size_t i : ascending_) {
+      head.absorb({rows + done * row_bytes_, (lengths_[i] - done) * row_bytes_});
+      done = lengths_[i];
+      const std::uint64_t value = head.value();
+      layer_[i].absorb(std::as_bytes(std::span(&value, 1)));
+    }
+  }
+
+  // One for each length.
+  void values(std::span<std::uint64_t> hashes) const {
+    for (std::size_t i = 0; i < layer_.size(); ++i) hashes[i] = layer_[i].value();
+  }
+
+ private:
+  std::span<const std::size_t> lengths_;
+  std::size_t row_bytes_;
+  std::vector<std::size_t> ascending_;  // indices of lengths_
+  std::vector<ContentHash> layer_;
+};
 
 }  // namespace
 
@@ -59,32 +124,59 @@ LayerGeometry layer_geometry(const Config& config, std::size_t capacity) {
 }
 
 template <class T>
-Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry) {
+Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry, DType dtype) {
+  KVLENS_CHECK(check_dtype<T>(dtype));
   if (geometry.batch == 0) {
     return fail(ErrorCode::zero_batch, NoContext{}, "cache batch is 0, it must be at least 1");
   }
   KVLENS_CHECK(check_capacity(geometry.capacity, geometry.max_seq_len));
-  KVLENS_TRY(const std::size_t size, checked_product({geometry.batch, geometry.n_kv_heads,
-                                                      geometry.capacity, geometry.head_dim}));
-  LayerKvCache cache(geometry);
-  KVLENS_TRY(cache.keys_, Buffer<T>::zeroed(size));
-  KVLENS_TRY(cache.values_, Buffer<T>::zeroed(size));
+  KVLENS_TRY(const std::size_t size,
+             checked_product({geometry.batch, geometry.n_kv_heads, geometry.capacity,
+                              geometry.head_dim, dtype_info(dtype).block_bytes}));
+  LayerKvCache cache(geometry, dtype);
+  KVLENS_TRY(cache.keys_, Buffer<std::byte>::zeroed(size));
+  KVLENS_TRY(cache.values_, Buffer<std::byte>::zeroed(size));
   cache.storage_id_ = next_storage_id();
   return cache;
 }
 
 template <class T>
-std::size_t LayerKvCache<T>::row_index(std::size_t lane, std::size_t kv_head,
-                                       std::size_t row) const noexcept {
-  return ((lane * geometry_.n_kv_heads + kv_head) * geometry_.capacity + row) * geometry_.head_dim;
+std::size_t LayerKvCache<T>::row_bytes() const noexcept {
+  return geometry_.head_dim * dtype_info(dtype_).block_bytes;
+}
+
+template <class T>
+std::size_t LayerKvCache<T>::row_offset(std::size_t lane, std::size_t kv_head,
+                                        std::size_t row) const noexcept {
+  return ((lane * geometry_.n_kv_heads + kv_head) * geometry_.capacity + row) * row_bytes();
+}
+
+template <class T>
+void LayerKvCache<T>::store_row(std::span<const T> row, std::byte* to) const noexcept {
+  if (dtype_ == dtype_of<T>) {
+    std::memcpy(to, row.data(), row.size_bytes());
+    return;
+  }
+  for (const T value : row) {
+    const ops::BFloat16 rounded = ops::to_bfloat16(static_cast<float>(value));
+    std::memcpy(to, &rounded, sizeof rounded);
+    to += sizeof rounded;
+  }
+}
+
+template <class T>
+void LayerKvCache<T>::read_rows(const std::byte* from, std::span<T> out) const noexcept {
+  const ops::MatrixView stored{dtype_, Layout::rows, 1, out.size(), from};
+  ops::dequantise_row(stored, 0, out);
 }
 
 template <class T>
 Result<void> LayerKvCache<T>::append(std::span<const T> keys, std::span<const T> values) {
   const std::size_t row = geometry_.n_kv_heads * geometry_.head_dim;
-  KVLENS_CHECK(check_row("keys", keys, geometry_.batch * geometry_.n_kv_heads, geometry_.head_dim));
   KVLENS_CHECK(
-      check_row("values", values, geometry_.batch * geometry_.n_kv_heads, geometry_.head_dim));
+      check_row("keys", keys, geometry_.batch * geometry_.n_kv_heads, geometry_.head_dim, dtype_));
+  KVLENS_CHECK(check_row("values", values, geometry_.batch * geometry_.n_kv_heads,
+                         geometry_.head_dim, dtype_));
   for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
     KVLENS_CHECK(prepare(lane, 0, keys.subspan(lane * row, row), values.subspan(lane * row, row)));
   }
@@ -96,13 +188,13 @@ Result<void> LayerKvCache<T>::prepare(std::size_t lane, std::size_t offset, std:
                                       std::span<const T> value) {
   const std::size_t row = len_ + offset;
   KVLENS_CHECK(check_room(row + 1, geometry_.capacity));
-  KVLENS_CHECK(check_row("key", key, geometry_.n_kv_heads, geometry_.head_dim));
-  KVLENS_CHECK(check_row("value", value, geometry_.n_kv_heads, geometry_.head_dim));
+  KVLENS_CHECK(check_row("key", key, geometry_.n_kv_heads, geometry_.head_dim, dtype_));
+  KVLENS_CHECK(check_row("value", value, geometry_.n_kv_heads, geometry_.head_dim, dtype_));
   for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
-    const std::size_t to = row_index(lane, head, row);
+    const std::size_t to = row_offset(lane, head, row);
     const std::size_t from = head * geometry_.head_dim;
-    std::ranges::copy(key.subspan(from, geometry_.head_dim), keys_.data() + to);
-    std::ranges::copy(value.subspan(from, geometry_.head_dim), values_.data() + to);
+    store_row(key.subspan(from, geometry_.head_dim), keys_.data() + to);
+    store_row(value.subspan(from, geometry_.head_dim), values_.data() + to);
   }
   return {};
 }
@@ -146,51 +238,38 @@ Result<void> LayerKvCache<T>::truncate(std::size_t len) {
 }
 
 template <class T>
-std::span<const T> LayerKvCache<T>::keys(std::size_t lane, std::size_t kv_head) const noexcept {
-  return {key_rows(lane, kv_head), len_ * geometry_.head_dim};
+void LayerKvCache<T>::read_keys(std::size_t lane, std::size_t kv_head, std::size_t row_begin,
+                                std::span<T> out) const noexcept {
+  read_rows(keys_.data() + row_offset(lane, kv_head, row_begin), out);
 }
 
 template <class T>
-std::span<const T> LayerKvCache<T>::values(std::size_t lane, std::size_t kv_head) const noexcept {
-  return {value_rows(lane, kv_head), len_ * geometry_.head_dim};
+void LayerKvCache<T>::read_values(std::size_t lane, std::size_t kv_head, std::size_t row_begin,
+                                  std::span<T> out) const noexcept {
+  read_rows(values_.data() + row_offset(lane, kv_head, row_begin), out);
 }
 
 template <class T>
-const T* LayerKvCache<T>::key_rows(std::size_t lane, std::size_t kv_head) const noexcept {
-  return keys_.data() + row_index(lane, kv_head, 0);
+const std::byte* LayerKvCache<T>::key_rows(std::size_t lane, std::size_t kv_head) const noexcept {
+  return keys_.data() + row_offset(lane, kv_head, 0);
 }
 
 template <class T>
-const T* LayerKvCache<T>::value_rows(std::size_t lane, std::size_t kv_head) const noexcept {
-  return values_.data() + row_index(lane, kv_head, 0);
+const std::byte* LayerKvCache<T>::value_rows(std::size_t lane, std::size_t kv_head) const noexcept {
+  return values_.data() + row_offset(lane, kv_head, 0);
 }
 
 template <class T>
 void LayerKvCache<T>::content_hashes(std::span<const std::size_t> lengths,
                                      std::span<std::uint64_t> hashes) const {
-  std::vector<std::size_t> ascending(lengths.size());
-  std::iota(ascending.begin(), ascending.end(), std::size_t{0});
-  std::ranges::sort(ascending, {}, [&](std::size_t i) { return lengths[i]; });
-  std::vector<ContentHash> layer(lengths.size());
-  // One head's rows lie behind each other: they are read once, in one piece.
-  const auto absorb_head = [&](const T* rows) {
-    ContentHash head;
-    std::size_t done = 0;
-    for (const std::size_t i : ascending) {
-      head.absorb(std::as_bytes(
-          std::span(rows + done * geometry_.head_dim, (lengths[i] - done) * geometry_.head_dim)));
-      done = lengths[i];
-      const std::uint64_t value = head.value();
-      layer[i].absorb(std::as_bytes(std::span(&value, 1)));
-    }
-  };
+  PrefixHashes all(lengths, row_bytes());
   for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
     for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
-      absorb_head(key_rows(lane, head));
-      absorb_head(value_rows(lane, head));
+      all.absorb_head(key_rows(lane, head));
+      all.absorb_head(value_rows(lane, head));
     }
   }
-  for (std::size_t i = 0; i < lengths.size(); ++i) hashes[i] = layer[i].value();
+  all.values(hashes);
 }
 
 template <class T>
@@ -211,12 +290,13 @@ KvCache<T>::KvCache(const Model& model, std::vector<LayerKvCache<T>> layers,
 }
 
 template <class T>
-Result<std::shared_ptr<KvCache<T>>> KvCache<T>::create(const Model& model, std::size_t capacity) {
+Result<std::shared_ptr<KvCache<T>>> KvCache<T>::create(const Model& model, std::size_t capacity,
+                                                       DType dtype) {
   const Config& config = model.config();
   std::vector<LayerKvCache<T>> layers;
   layers.reserve(config.n_layers);
   for (std::size_t layer = 0; layer < config.n_layers; ++layer) {
-    KVLENS_TRY(auto cache, LayerKvCache<T>::create(layer_geometry(config, capacity)));
+    KVLENS_TRY(auto cache, LayerKvCache<T>::create(layer_geometry(config, capacity), dtype));
     layers.push_back(std::move(cache));
   }
   KVLENS_TRY(auto tokens, Buffer<std::uint32_t>::zeroed(capacity));

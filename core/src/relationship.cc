@@ -81,6 +81,16 @@ Result<void> check_layers(const Config& config, const KvCache<T>& cache) {
       return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "max_seq_len",
                             config.max_seq_len, geometry.max_seq_len);
     }
+    if (layers[layer].dtype() != cache.dtype()) {
+      const DType expected = cache.dtype();
+      const DType actual = layers[layer].dtype();
+      return fail(ErrorCode::layer_geometry_mismatch,
+                  LayerMismatchContext{layer, static_cast<std::uint64_t>(expected),
+                                       static_cast<std::uint64_t>(actual)},
+                  "cache of layer " + std::to_string(layer) + " stores " +
+                      std::string(dtype_info(actual).name) + ", expected " +
+                      std::string(dtype_info(expected).name) + " as the first layer's");
+    }
     if (!geometry.rope.same_bits(config.rope)) {
       return fail(ErrorCode::layer_rope_mismatch,
                   LayerMismatchContext{layer, std::bit_cast<std::uint64_t>(config.rope.theta),

@@ -63,8 +63,8 @@ StepwiseReplay<T>::~StepwiseReplay() = default;
 template <class T>
 Result<StepwiseReplay<T>> StepwiseReplay<T>::begin(const BoundModel<T>& model,
                                                    std::span<const std::uint32_t> tokens,
-                                                   bool all_logits, std::size_t chunk_rows,
-                                                   ThreadPool* pool) {
+                                                   bool all_logits, DType kv_dtype,
+                                                   std::size_t chunk_rows, ThreadPool* pool) {
   const Config& config = *model.config;
   const std::size_t n_tokens = tokens.size();
   const std::size_t chunk = std::min(chunk_rows, n_tokens);
@@ -75,7 +75,7 @@ Result<StepwiseReplay<T>> StepwiseReplay<T>::begin(const BoundModel<T>& model,
   std::ranges::copy(tokens, ids.data());
   KVLENS_TRY(auto workspace, Workspace<T>::create(config, chunk, n_tokens, thread_count(pool)));
   KVLENS_TRY(auto rope, ops::RopeTable<T>::create(config.rope, config.head_dim, n_tokens));
-  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create(layer_geometry(config, n_tokens)));
+  KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create(layer_geometry(config, n_tokens), kv_dtype));
   KVLENS_TRY(auto residual, Buffer<T>::uninitialised(n_tokens * config.d_model));
   KVLENS_TRY(auto logits, Buffer<T>::uninitialised(n_logits_rows * config.vocab_size));
   return StepwiseReplay(

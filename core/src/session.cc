@@ -252,8 +252,8 @@ Result<StepwiseReplay<T>> Session<T>::begin_replay(std::span<const std::uint32_t
   if (state_->cache->call_in_progress_) return call_in_progress_error();
   KVLENS_CHECK(check_prompt_size(tokens.size(), config.max_seq_len, "the model's max_seq_len"));
   KVLENS_CHECK(check_tokens(tokens, config.vocab_size));
-  return StepwiseReplay<T>::begin(state_->bound, tokens, all_logits, state_->options.chunk_rows,
-                                  state_->options.pool.get());
+  return StepwiseReplay<T>::begin(state_->bound, tokens, all_logits, state_->cache->dtype(),
+                                  state_->options.chunk_rows, state_->options.pool.get());
 }
 
 template <class T>

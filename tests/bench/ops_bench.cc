@@ -3,11 +3,13 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "harness.h"
 #include "kvlens/random.h"
 #include "ops/attend.h"
+#include "ops/half.h"
 #include "ops/linear.h"
 #include "ops/packing.h"
 #include "ops/row_ops.h"
@@ -86,13 +88,14 @@ void add_read_probe() {
   });
 }
 
-// Ten layers of three KV heads, three query heads each, so that a long cache leaves the first-level
-// caches.
+// Thirty layers of three KV heads, three query heads each: a whole model's, so that a long cache
+// comes from memory as far as the machine lets it.
 struct Attention {
-  static constexpr std::size_t n_groups = 30, group = 3, head_dim = 64;
-  explicit Attention(std::size_t length)
-      : len(length),
-        keys(random_values(n_groups * len * head_dim)),
+  static constexpr std::size_t n_groups = 90, group = 3, head_dim = 64;
+  Attention(DType stored_as, std::size_t length)
+      : dtype(stored_as),
+        len(length),
+        keys(random_rows(dtype, n_groups * len * head_dim)),
         values(keys),
         q(random_values(group * head_dim)),
         weights(group * len),
@@ -100,30 +103,43 @@ struct Attention {
   template <class F>
   void for_groups(F f) {
     for (std::size_t g = 0; g < n_groups; ++g) {
-      f(ops::KeyValueRows<float>{keys.data() + g * len * head_dim,
-                                 values.data() + g * len * head_dim, head_dim});
+      const std::size_t at = g * len * head_dim * dtype_info(dtype).block_bytes;
+      f(ops::KeyValueRows{dtype, keys.data() + at, values.data() + at, head_dim});
     }
   }
+  static std::vector<std::byte> random_rows(DType dtype, std::size_t size) {
+    const std::vector<float> floats = random_values(size);
+    std::vector<std::byte> rows(size * dtype_info(dtype).block_bytes);
+    for (std::size_t i = 0; i < size; ++i) {
+      const ops::BFloat16 rounded = ops::to_bfloat16(floats[i]);
+      if (dtype == DType::bf16) std::memcpy(&rows[i * sizeof rounded], &rounded, sizeof rounded);
+      if (dtype == DType::f32) std::memcpy(&rows[i * sizeof(float)], &floats[i], sizeof(float));
+    }
+    return rows;
+  }
+  DType dtype;
   std::size_t len;
-  std::vector<float> keys, values, q, weights, out;
+  std::vector<std::byte> keys, values;
+  std::vector<float> q, weights, out;
 };
 
-void add_attention(std::size_t len) {
-  const auto bytes = static_cast<double>(Attention::n_groups * len * Attention::head_dim * 4);
-  const double operations = bytes / 4 * 2 * Attention::group;
-  add("attention_weights/" + std::to_string(len), {operations, bytes},
-      [=]() -> std::function<void()> {
-        auto a = std::make_shared<Attention>(len);
-        return [a] {
-          a->for_groups([&](const auto& rows) {
-            ops::attention_weights(rows, a->q.data(), Attention::head_dim, Attention::group,
-                                   std::size_t{0}, a->len, 0.125f, a->weights.data(), a->len);
-          });
-          use(a->weights[0]);
-        };
+void add_attention(DType dtype, std::size_t len) {
+  const auto size = static_cast<double>(Attention::n_groups * len * Attention::head_dim);
+  const double bytes = size * static_cast<double>(dtype_info(dtype).block_bytes);
+  const double operations = size * 2 * Attention::group;
+  const std::string name = std::string(dtype_info(dtype).name) + "/" + std::to_string(len);
+  add("attention_weights/" + name, {operations, bytes}, [=]() -> std::function<void()> {
+    auto a = std::make_shared<Attention>(dtype, len);
+    return [a] {
+      a->for_groups([&](const auto& rows) {
+        ops::attention_weights(rows, a->q.data(), Attention::head_dim, Attention::group,
+                               std::size_t{0}, a->len, 0.125f, a->weights.data(), a->len);
       });
-  add("attention_mix/" + std::to_string(len), {operations, bytes}, [=]() -> std::function<void()> {
-    auto a = std::make_shared<Attention>(len);
+      use(a->weights[0]);
+    };
+  });
+  add("attention_mix/" + name, {operations, bytes}, [=]() -> std::function<void()> {
+    auto a = std::make_shared<Attention>(dtype, len);
     return [a] {
       a->for_groups([&](const auto& rows) {
         ops::attention_mix(rows, a->weights.data(), a->len, Attention::group, std::size_t{0},
@@ -141,14 +157,14 @@ void add_attend_block(std::size_t end) {
     operations += 4.0 * static_cast<double>((end - r) * Attention::head_dim * Attention::group);
   }
   add("attend_block/" + std::to_string(end), {operations, 0}, [=]() -> std::function<void()> {
-    auto a = std::make_shared<Attention>(end);
+    auto a = std::make_shared<Attention>(DType::f32, end);
     constexpr std::size_t stride = Attention::group * Attention::head_dim;
     auto q = std::make_shared<std::vector<float>>(random_values(n_rows * stride));
     auto out = std::make_shared<std::vector<float>>(n_rows * stride);
     auto scratch =
         std::make_shared<std::vector<float>>(ops::attend_scratch(n_rows, Attention::group, end));
     return [=] {
-      const ops::KeyValueRows<float> rows{a->keys.data(), a->values.data(), Attention::head_dim};
+      const ops::KeyValueRows rows{a->dtype, a->keys.data(), a->values.data(), Attention::head_dim};
       ops::attend_block(rows, q->data(), stride, Attention::group, end - n_rows, n_rows,
                         std::size_t{0}, 0.125f, std::span<float>(*scratch), out->data());
       use((*out)[0]);
@@ -199,7 +215,7 @@ const Registration registration([] {
     }
   }
   for (const std::size_t len : {64u, 512u, 2048u}) {
-    add_attention(len);
+    for (const DType dtype : {DType::f32, DType::bf16}) add_attention(dtype, len);
     add_attend_block(len);
   }
   add_rows();

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "support/cache_rows.h"
 #include "support/calls.h"
 #include "support/expect.h"
 #include "support/models.h"
@@ -15,8 +16,10 @@ namespace kvlens {
 namespace {
 
 using testing::expect_error;
+using testing::keys_of;
 using testing::must;
 using testing::same_bits;
+using testing::values_of;
 
 template <class T>
 class IncrementalAttentionTest : public ::testing::Test {
@@ -104,8 +107,8 @@ TYPED_TEST(IncrementalAttentionTest, LanesOfABatchEqualStepsOfTheirOwnBitForBit)
       EXPECT_TRUE(lane_of(batch.merged, single.merged));
       EXPECT_TRUE(lane_of(batch.output, single.output));
       for (std::size_t head = 0; head < this->config_.n_kv_heads; ++head) {
-        EXPECT_TRUE(same_bits(together.keys(lane, head), alone[lane].keys(0, head)));
-        EXPECT_TRUE(same_bits(together.values(lane, head), alone[lane].values(0, head)));
+        EXPECT_TRUE(same_bits<T>(keys_of(together, lane, head), keys_of(alone[lane], 0, head)));
+        EXPECT_TRUE(same_bits<T>(values_of(together, lane, head), values_of(alone[lane], 0, head)));
       }
     }
   }

@@ -256,13 +256,12 @@ TEST_F(BindTest, AFilledCacheThatIsAdoptedDecodesToTheSameBits) {
   for (const LayerKvCache<double>& from : original->cache()->layers()) {
     auto to = must(LayerKvCache<double>::create(geometry()));
     for (std::size_t row = 0; row < 2; ++row) {
-      std::vector<double> keys;
-      std::vector<double> values;
+      std::vector<double> keys(config_.kv_width());
+      std::vector<double> values(config_.kv_width());
       for (std::size_t head = 0; head < config_.n_kv_heads; ++head) {
-        const auto key = from.keys(0, head).subspan(row * config_.head_dim, config_.head_dim);
-        const auto value = from.values(0, head).subspan(row * config_.head_dim, config_.head_dim);
-        keys.insert(keys.end(), key.begin(), key.end());
-        values.insert(values.end(), value.begin(), value.end());
+        const std::size_t at = head * config_.head_dim;
+        from.read_keys(0, head, row, std::span(keys).subspan(at, config_.head_dim));
+        from.read_values(0, head, row, std::span(values).subspan(at, config_.head_dim));
       }
       must(to.append(keys, values));
     }

@@ -12,6 +12,7 @@
 #include "kvlens/generate.h"
 #include "kvlens/session.h"
 #include "kvlens/work.h"
+#include "support/cache_rows.h"
 #include "support/expect.h"
 #include "support/fixtures.h"
 #include "support/snapshot.h"
@@ -107,10 +108,10 @@ TEST(CourseGoldenTest, EachStepLeavesTheKeysAndValuesInEveryLayer) {
         for (std::size_t head = 0; head < course.config.n_heads; ++head) {
           const std::span keys(step.layers[layer].keys);
           const std::span values(step.layers[layer].values);
-          EXPECT_TRUE(all_near(cache.keys(0, head), keys.subspan(head * head_values, head_values),
-                               tolerance));
-          EXPECT_TRUE(all_near(cache.values(0, head),
-                               values.subspan(head * head_values, head_values), tolerance));
+          EXPECT_TRUE(all_near<double>(testing::keys_of(cache, 0, head),
+                                       keys.subspan(head * head_values, head_values), tolerance));
+          EXPECT_TRUE(all_near<double>(testing::values_of(cache, 0, head),
+                                       values.subspan(head * head_values, head_values), tolerance));
         }
       }
     }

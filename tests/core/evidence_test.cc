@@ -7,6 +7,7 @@
 #include <map>
 
 #include "kvlens/session.h"
+#include "support/cache_rows.h"
 #include "support/expect.h"
 #include "support/models.h"
 #include "support/snapshot.h"
@@ -111,14 +112,16 @@ TEST_F(EvidenceTest, RecordsAreTheNumbersThatTheNextStageUsed) {
   const LayerKvCache<double>& cache = session_->cache()->layers()[1];
   for (std::size_t head = 0; head < config_.n_heads; ++head) {
     const std::size_t kv_head = head / config_.group_size();
-    const auto newest = cache.keys(0, kv_head).last(config_.head_dim);
+    const std::vector<double> keys = testing::keys_of(cache, 0, kv_head);
+    const std::vector<double> values = testing::values_of(cache, 0, kv_head);
+    const auto newest = std::span(keys).last(config_.head_dim);
     EXPECT_TRUE(testing::same_bits(
         of(Stage::k_rope).subspan(kv_head * config_.head_dim, config_.head_dim), newest));
     for (std::size_t i = 0; i < config_.head_dim; ++i) {
       double mixed = 0;
       for (std::size_t position = 0; position < 3; ++position) {
         mixed += of(Stage::attention_weights)[head * 3 + position] *
-                 cache.values(0, kv_head)[position * config_.head_dim + i];
+                 values[position * config_.head_dim + i];
       }
       EXPECT_NEAR(of(Stage::head_outputs)[head * config_.head_dim + i], mixed, 1e-14);
     }

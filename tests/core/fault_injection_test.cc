@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kvlens/session.h"
+#include "support/cache_rows.h"
 #include "support/calls.h"
 #include "support/expect.h"
 #include "support/models.h"
@@ -254,7 +255,8 @@ TYPED_TEST(FaultInjectionTest, ATapThatZeroesTheValuesOfALayerSilencesItsAttenti
   must(plain->prefill(prompt));
   ASSERT_EQ(tap.seen.size(), 2U * 8U);
   for (const T value : tap.seen) EXPECT_EQ(value, T{0});
-  for (const T value : session->cache()->layers()[0].values(0, 0)) EXPECT_EQ(value, T{0});
+  for (const T value : testing::values_of(session->cache()->layers()[0], 0, 0))
+    EXPECT_EQ(value, T{0});
   EXPECT_FALSE(testing::same_bits(session->logits(), testing::copy_of(plain->logits())));
 }
 

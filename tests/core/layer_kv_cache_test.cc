@@ -8,15 +8,19 @@
 #include <numeric>
 #include <vector>
 
+#include "kvlens/content_hash.h"
 #include "kvlens/kv_cache.h"
+#include "support/cache_rows.h"
 #include "support/expect.h"
 
 namespace kvlens {
 namespace {
 
 using testing::expect_error;
+using testing::keys_of;
 using testing::must;
 using testing::same_bits;
+using testing::values_of;
 
 // 2 lanes, 2 KV heads of 2, room for 3 rows of the 5 positions the model knows.
 LayerGeometry small_geometry() {
@@ -39,9 +43,10 @@ class LayerKvCacheTest : public ::testing::Test {
     for (std::size_t lane = 0; lane < 2; ++lane) {
       for (std::size_t head = 0; head < 2; ++head) {
         const std::size_t at = (lane * 2 + head) * 2;
-        EXPECT_TRUE(same_bits(cache_.keys(lane, head), std::span<const T>(keys).subspan(at, 2)));
         EXPECT_TRUE(
-            same_bits(cache_.values(lane, head), std::span<const T>(values).subspan(at, 2)));
+            same_bits<T>(keys_of(cache_, lane, head), std::span<const T>(keys).subspan(at, 2)));
+        EXPECT_TRUE(
+            same_bits<T>(values_of(cache_, lane, head), std::span<const T>(values).subspan(at, 2)));
       }
     }
   }
@@ -51,7 +56,7 @@ TYPED_TEST_SUITE(LayerKvCacheTest, ComputeTypes);
 
 TYPED_TEST(LayerKvCacheTest, IsEmptyWhenMade) {
   EXPECT_EQ(this->cache_.len(), 0U);
-  EXPECT_EQ(this->cache_.keys(1, 1).size(), 0U);
+  EXPECT_EQ(keys_of(this->cache_, 1, 1).size(), 0U);
   EXPECT_EQ(this->cache_.bytes(), 2U * 2 * 2 * 3 * 2 * sizeof(TypeParam));
 }
 
@@ -60,8 +65,8 @@ TYPED_TEST(LayerKvCacheTest, AppendPutsEachLanesHeadsInRowsOfTheirOwn) {
   must(this->cache_.append(this->row(0), this->row(100)));
   must(this->cache_.append(this->row(10), this->row(110)));
   // Lane 1, head 0 has elements 4 and 5 of each row.
-  EXPECT_TRUE(same_bits(this->cache_.keys(1, 0), std::vector<T>{4, 5, 14, 15}));
-  EXPECT_TRUE(same_bits(this->cache_.values(0, 1), std::vector<T>{102, 103, 112, 113}));
+  EXPECT_TRUE(same_bits<T>(keys_of(this->cache_, 1, 0), std::vector<T>{4, 5, 14, 15}));
+  EXPECT_TRUE(same_bits<T>(values_of(this->cache_, 0, 1), std::vector<T>{102, 103, 112, 113}));
 }
 
 TYPED_TEST(LayerKvCacheTest, AppendPastCapacityFailsAndKeepsEveryRow) {
@@ -114,7 +119,7 @@ TYPED_TEST(LayerKvCacheTest, AppendOfANonFiniteKeyOrValueSaysWhereAndChangesNoth
 
 TYPED_TEST(LayerKvCacheTest, ResetKeepsTheAllocationAndItsBytes) {
   must(this->cache_.append(this->row(3), this->row(4)));
-  const TypeParam* data = this->cache_.key_rows(0, 0);
+  const std::byte* data = this->cache_.key_rows(0, 0);
   const std::uint64_t storage = this->cache_.storage_id();
   const std::uint64_t hash = this->cache_.content_hash(1);
   const std::size_t bytes = this->cache_.bytes();
@@ -155,11 +160,11 @@ TYPED_TEST(LayerKvCacheTest, PreparedRowsAreScratchUntilTheyAreCommitted) {
     must(this->cache_.prepare(lane, 1, value, key));
   }
   EXPECT_EQ(this->cache_.len(), 1U);
-  EXPECT_EQ(this->cache_.keys(0, 0).size(), 2U);
+  EXPECT_EQ(keys_of(this->cache_, 0, 0).size(), 2U);
   EXPECT_EQ(this->cache_.content_hash(1), hash);
   must(this->cache_.commit(this->cache_.prepared(2)));
   EXPECT_EQ(this->cache_.len(), 3U);
-  EXPECT_TRUE(same_bits(this->cache_.keys(1, 1), std::vector<T>{6, 7, 3, 4, 7, 8}));
+  EXPECT_TRUE(same_bits<T>(keys_of(this->cache_, 1, 1), std::vector<T>{6, 7, 3, 4, 7, 8}));
 }
 
 TYPED_TEST(LayerKvCacheTest, PreparePastCapacityOrOfAnotherShapeFails) {
@@ -263,6 +268,43 @@ TEST(LayerKvCacheCreateTest, NeedsABatchAndACapacityWithinTheModelsPositions) {
   EXPECT_EQ(limit.limit, 5U);
   EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 5; })));
   EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 1; })));
+}
+
+TEST(LayerKvCacheCreateTest, StoresTheComputeTypeOrForFloatBFloat16) {
+  EXPECT_EQ(must(LayerKvCache<double>::create(small_geometry())).dtype(), DType::f64);
+  EXPECT_EQ(must(LayerKvCache<float>::create(small_geometry())).dtype(), DType::f32);
+  const auto halved = must(LayerKvCache<float>::create(small_geometry(), DType::bf16));
+  EXPECT_EQ(halved.dtype(), DType::bf16);
+  EXPECT_EQ(halved.bytes(), 2U * 2 * 2 * 3 * 2 * 2);
+  const auto context = expect_error<FieldContext>(
+      LayerKvCache<double>::create(small_geometry(), DType::bf16), ErrorCode::invalid_argument,
+      "kv_dtype is bf16, must be f64 where f64 is computed");
+  EXPECT_EQ(context.field, "kv_dtype");
+  for (const DType dtype : {DType::f64, DType::f16, DType::q8_0}) {
+    expect_error<FieldContext>(LayerKvCache<float>::create(small_geometry(), dtype),
+                               ErrorCode::invalid_argument);
+  }
+}
+
+// The largest bfloat16 is 0x1.fep127; a float nearer to the next power of two has none.
+TEST(BFloat16LayerCacheTest, HoldsRowsRoundedAndRefusesWhatWouldBecomeInfinite) {
+  auto cache = must(LayerKvCache<float>::create(small_geometry(), DType::bf16));
+  const std::vector<float> keys = {1, 1 + 0x1p-9f, 1 + 0x3p-8f, -0x1.fep127f, 0, -0.0f, 3, 1e-30f};
+  const std::vector<float> values(8, 0.1f);
+  must(cache.append(keys, values));
+  EXPECT_TRUE(same_bits<float>(keys_of(cache, 0, 0), std::vector<float>{1, 1}));
+  EXPECT_TRUE(
+      same_bits<float>(keys_of(cache, 0, 1), std::vector<float>{1 + 0x2p-7f, -0x1.fep127f}));
+  EXPECT_TRUE(same_bits<float>(values_of(cache, 1, 0), std::vector<float>(2, 0x1.9ap-4f)));
+  const std::uint64_t hash = cache.content_hash(1);
+  auto large = keys;
+  large[5] = 0x1.ffp127f;
+  const auto context =
+      expect_error<ValueContext>(cache.append(large, values), ErrorCode::non_finite_value);
+  EXPECT_EQ(context.tensor, "keys");
+  EXPECT_EQ(context.index, 5U);
+  EXPECT_EQ(cache.len(), 1U);
+  EXPECT_EQ(cache.content_hash(1), hash);
 }
 
 TEST(LayerKvCacheCreateTest, AnElementCountThatOverflowsIsAnError) {

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "kvlens/random.h"
 #include "ops/attend.h"
+#include "ops/half.h"
 
 namespace kvlens::ops {
 namespace {
@@ -30,8 +32,9 @@ struct Case {
     row_stride = s.group * s.head_dim + 5;  // as if other groups stood beside this one
     fill(q, s.n_rows * row_stride);
   }
-  [[nodiscard]] KeyValueRows<T> rows() const {
-    return {keys.data(), values.data(), shape.head_dim};
+  [[nodiscard]] KeyValueRows rows() const {
+    return {dtype_of<T>, std::as_bytes(std::span(keys)).data(),
+            std::as_bytes(std::span(values)).data(), shape.head_dim};
   }
   [[nodiscard]] std::size_t begin(std::size_t r) const {
     const std::size_t position = shape.first_position + r;
@@ -127,6 +130,58 @@ TYPED_TEST(AttendTest, ABlockHasTheBitsOfItsRowsOneByOne) {
                  shape.n_rows, shape.window, scale, std::span<T>(scratch), out.data());
     EXPECT_EQ(out, expected) << "group " << shape.group << ", head_dim " << shape.head_dim;
   }
+}
+
+// What all three kernels make of `rows`, behind each other.
+std::vector<float> attended(const Case<float>& c, const KeyValueRows& rows) {
+  const Shape& shape = c.shape;
+  const std::size_t last = shape.n_rows - 1;
+  std::vector<float> weights(shape.group * c.end);
+  attention_weights(rows, c.q.data() + last * c.row_stride, shape.head_dim, shape.group,
+                    c.begin(last), c.end, 0.3f, weights.data(), c.end);
+  std::vector<float> out((shape.n_rows + 1) * c.row_stride, 7);
+  attention_mix(rows, weights.data(), c.end, shape.group, c.begin(last), c.end, out.data(),
+                shape.head_dim);
+  std::vector<float> scratch(attend_scratch(shape.n_rows, shape.group, c.end));
+  attend_block(rows, c.q.data(), c.row_stride, shape.group, shape.first_position, shape.n_rows,
+               shape.window, 0.3f, std::span<float>(scratch), out.data() + c.row_stride);
+  out.insert(out.end(), weights.begin(), weights.end());
+  return out;
+}
+
+TEST(AttendStoredTest, RowsInBFloat16GiveTheBitsOfTheSameValuesAsFloats) {
+  for (const Shape& shape : shapes) {
+    Case<float> c(shape);
+    const auto round = [](std::vector<float>& values) {
+      std::vector<BFloat16> stored;
+      for (float& value : values) {
+        stored.push_back(to_bfloat16(value));
+        value = to_float(stored.back());
+      }
+      return stored;
+    };
+    const std::vector<BFloat16> keys = round(c.keys);
+    const std::vector<BFloat16> values = round(c.values);
+    const KeyValueRows stored{DType::bf16, std::as_bytes(std::span(keys)).data(),
+                              std::as_bytes(std::span(values)).data(), shape.head_dim};
+    EXPECT_EQ(attended(c, stored), attended(c, c.rows()))
+        << "group " << shape.group << ", head_dim " << shape.head_dim;
+  }
+}
+
+TEST(BFloat16Test, RoundsToTheNearestAndTiesToEven) {
+  EXPECT_EQ(to_float(to_bfloat16(1.0f)), 1.0f);
+  EXPECT_EQ(to_float(to_bfloat16(-0.0f)), 0.0f);
+  EXPECT_TRUE(std::signbit(to_float(to_bfloat16(-0.0f))));
+  // Neighbours of 1 are 2^-7 apart: halfway goes to the even one, beside it to the nearer.
+  EXPECT_EQ(to_float(to_bfloat16(1 + 0x1p-8f)), 1.0f);
+  EXPECT_EQ(to_float(to_bfloat16(1 + 0x1p-8f + 0x1p-23f)), 1 + 0x1p-7f);
+  EXPECT_EQ(to_float(to_bfloat16(1 + 0x3p-8f)), 1 + 0x2p-7f);
+  EXPECT_EQ(to_float(to_bfloat16(-1 - 0x3p-8f + 0x1p-23f)), -1 - 0x1p-7f);
+  EXPECT_EQ(to_float(to_bfloat16(0x1.fep127f)), 0x1.fep127f);
+  EXPECT_TRUE(std::isinf(to_float(to_bfloat16(0x1.ffp127f))));
+  EXPECT_EQ(to_float(to_bfloat16(0x1p-133f)), 0x1p-133f);
+  EXPECT_EQ(to_float(to_bfloat16(0x1p-134f)), 0.0f);
 }
 
 }  // namespace

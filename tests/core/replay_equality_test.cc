@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "kvlens/session.h"
@@ -30,8 +32,9 @@ constexpr std::array<std::size_t, 5> chunk_sizes = {1, 2, 3, 7, 32};
 // Logits of every position, [tokens, vocab_size].
 template <class T>
 std::vector<T> replayed_logits(const std::shared_ptr<Model>& model,
-                               std::span<const std::uint32_t> tokens) {
-  const auto session = testing::make_session<T>(model);
+                               std::span<const std::uint32_t> tokens,
+                               DType kv_dtype = dtype_of<T>) {
+  const auto session = testing::make_session<T>(model, model->config().max_seq_len, {}, kv_dtype);
   const auto replay = must(session->replay(tokens, /*all_logits=*/true));
   return testing::copy_of(replay.logits.span());
 }
@@ -96,9 +99,9 @@ TYPED_TEST(ReplayEqualityTest, ReplayOfAPrefixIsTheBeginningOfTheReplayOfMore) {
 template <class T>
 testing::Snapshot<T> serial_state(const std::shared_ptr<Model>& model,
                                   std::span<const std::uint32_t> tokens,
-                                  const Composition& composition) {
+                                  const Composition& composition, DType kv_dtype = dtype_of<T>) {
   const auto session =
-      testing::make_session<T>(model, model->config().max_seq_len, {.chunk_rows = 1});
+      testing::make_session<T>(model, model->config().max_seq_len, {.chunk_rows = 1}, kv_dtype);
   std::size_t done = 0;
   for (const std::size_t part : composition.parts) {
     must(run_part(*session, tokens.subspan(done, part), composition.decode_singles, false));
@@ -123,17 +126,20 @@ TYPED_TEST(ReplayEqualityTest, RandomDecodersSplitAtRandomEqualTheirReplayAndThe
         testing::random_model(config, rng, rng.next() % 2 == 0 ? DType::f64 : DType::f32);
     const std::size_t n = testing::random_size(rng, 1, config.max_seq_len);
     const auto tokens = testing::random_tokens(rng, n, config.vocab_size);
-    const std::vector<T> logits = replayed_logits<T>(model, tokens);
+    const bool halved = std::is_same_v<T, float> && rng.next() % 2 == 0;
+    const DType kv_dtype = halved ? DType::bf16 : dtype_of<T>;
+    const std::vector<T> logits = replayed_logits<T>(model, tokens, kv_dtype);
     for (int split = 0; split < 3; ++split) {
       const Composition composition = testing::random_composition(rng, n);
       const SessionOptions options = {.chunk_rows = chunk_sizes[rng.next() % chunk_sizes.size()],
                                       .pool = pools[rng.next() % pools.size()]};
-      const auto session = testing::make_session<T>(model, config.max_seq_len, options);
+      const auto session = testing::make_session<T>(model, config.max_seq_len, options, kv_dtype);
       const bool stepwise = rng.next() % 2 == 0;
       expect_each_call_equals(*session, tokens, composition, logits, stepwise);
       ASSERT_TRUE(testing::same_content(testing::snapshot(*session),
-                                        serial_state<T>(model, tokens, composition)))
-          << describe(composition) << ", chunk_rows " << options.chunk_rows;
+                                        serial_state<T>(model, tokens, composition, kv_dtype)))
+          << describe(composition) << ", chunk_rows " << options.chunk_rows << ", rows in "
+          << dtype_info(kv_dtype).name;
     }
     if (this->HasFailure()) return;
   }
@@ -192,6 +198,27 @@ TYPED_TEST(ReplayEqualityTest, ASlidingWindowAsLongAsTheContextIsNoWindow) {
   const auto tokens = testing::random_tokens(rng, config.max_seq_len, config.vocab_size);
   EXPECT_TRUE(same_bits(std::span<const T>(replayed_logits<T>(with, tokens)),
                         replayed_logits<T>(without, tokens)));
+}
+
+// It is half the bytes, in memory and read, and nearly the same logits; but not the same.
+TEST(BFloat16CacheTest, HalvesTheBytesAndRoundsWhatAttentionReads) {
+  SplitMix64 rng(15);
+  const Config config = testing::tiny_config();
+  const auto model = testing::random_model(config, rng);
+  const auto tokens = testing::random_tokens(rng, config.max_seq_len, config.vocab_size);
+  const auto whole = testing::make_session<float>(model);
+  const auto halved = testing::make_session<float>(model, config.max_seq_len, {}, DType::bf16);
+  const auto a = must(whole->prefill(tokens));
+  const auto b = must(halved->prefill(tokens));
+  EXPECT_EQ(2 * halved->cache()->bytes(), whole->cache()->bytes());
+  EXPECT_EQ(2 * b.work.kv_bytes_read, a.work.kv_bytes_read);
+  EXPECT_EQ(2 * b.work.kv_bytes_written, a.work.kv_bytes_written);
+  EXPECT_FALSE(same_bits(b.logits, testing::copy_of(a.logits)));
+  float largest = 0;
+  for (const float logit : a.logits) largest = std::max(largest, std::abs(logit));
+  for (std::size_t i = 0; i < a.logits.size(); ++i) {
+    EXPECT_NEAR(a.logits[i], b.logits[i], 0.02 * largest);
+  }
 }
 
 // A row past the window must not see the first token; one within it must.

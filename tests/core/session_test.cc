@@ -234,7 +234,7 @@ TYPED_TEST(SessionTest, ResetIsAFreshSessionInTheSameMemory) {
   const std::vector<std::uint32_t> second = {1, 3};
   must(this->session_->prefill(first));
   const auto& layer = this->session_->cache()->layers()[0];
-  const TypeParam* rows = layer.key_rows(0, 0);
+  const std::byte* rows = layer.key_rows(0, 0);
   const std::uint64_t bytes_hash = layer.content_hash(4);
   this->session_->reset();
   EXPECT_TRUE(same_content(snapshot(*this->session_), snapshot(*this->make())));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
 #include "kvlens/session.h"
@@ -20,6 +21,7 @@ using testing::must;
 struct StoredBits {
   DType dtype;
   std::uint64_t hash;
+  DType kv_dtype = DType::f32;
 };
 
 constexpr std::array stored_bits = {
@@ -30,6 +32,7 @@ constexpr std::array stored_bits = {
     StoredBits{DType::q5_1, 0x9de42e9cb588942c}, StoredBits{DType::q2_k, 0x0695d7305c61bbb3},
     StoredBits{DType::q3_k, 0x8d56e9688d77eda1}, StoredBits{DType::q4_k, 0x08d6c24e4a78582b},
     StoredBits{DType::q5_k, 0xdcb3e6f3df3d79b7}, StoredBits{DType::q6_k, 0x5456748558a8b9ca},
+    StoredBits{DType::q8_0, 0x2f2536ba631b180b, DType::bf16},
 };
 
 Config config() {
@@ -46,14 +49,16 @@ Config config() {
 }
 
 // 64-bit FNV-1a over the logits of a prefill of 40 tokens and of four decodes.
-std::uint64_t bits_of(const std::shared_ptr<Model>& model, const SessionOptions& options) {
+std::uint64_t bits_of(const std::shared_ptr<Model>& model, const SessionOptions& options,
+                      DType kv_dtype) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto mix = [&hash](std::span<const float> logits) {
     for (const std::byte byte : std::as_bytes(logits)) {
       hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
     }
   };
-  const auto session = testing::make_session<float>(model, model->config().max_seq_len, options);
+  const auto session =
+      testing::make_session<float>(model, model->config().max_seq_len, options, kv_dtype);
   std::vector<std::uint32_t> prompt;
   for (std::uint32_t i = 0; i < 40; ++i) prompt.push_back((i * i + 3 * i + 5) % 40);
   mix(must(session->prefill(prompt)).logits);
@@ -62,14 +67,15 @@ std::uint64_t bits_of(const std::shared_ptr<Model>& model, const SessionOptions&
 }
 
 TEST(StoredBitsTest, EveryStorageTypeHasTheStoredBitsInAnyChunksOnAnyThreads) {
-  for (const auto& [dtype, expected] : stored_bits) {
-    SCOPED_TRACE(dtype_info(dtype).name);
+  for (const auto& [dtype, expected, kv_dtype] : stored_bits) {
+    SCOPED_TRACE(std::string(dtype_info(dtype).name) + ", rows in " +
+                 std::string(dtype_info(kv_dtype).name));
     SplitMix64 rng(2026);
     const auto model = testing::random_model(config(), rng, dtype);
     for (const auto& [chunk_rows, n_threads] :
          {std::pair{1U, 1U}, std::pair{7U, 2U}, std::pair{32U, 3U}, std::pair{128U, 1U}}) {
-      const std::uint64_t hash =
-          bits_of(model, {.chunk_rows = chunk_rows, .pool = testing::make_pool(n_threads)});
+      const std::uint64_t hash = bits_of(
+          model, {.chunk_rows = chunk_rows, .pool = testing::make_pool(n_threads)}, kv_dtype);
       EXPECT_EQ(hash, expected) << "chunk_rows " << chunk_rows << ", threads " << n_threads;
     }
   }

@@ -54,20 +54,24 @@ export function sampledTokens(core: Core): number[] {
 const prompt = Array.from({ length: 140 }, (_, i) => (i * i + 3 * i + 5) % typedConfig.vocabSize);
 
 /**
- * For each storage type the hash of the logits after a prefill of 140 tokens and after four decodes.
- * Throws when the size of the chunks (1 is the serial path) changes a bit.
+ * For each storage type, and for one of them with keys and values in bfloat16, the hash of the logits after a prefill
+ * of 140 tokens and after four decodes. Throws when the size of the chunks (1 is the serial path) changes a bit.
  */
 export function logitsHashes(core: Core): Record<string, string> {
-  return Object.fromEntries(DTYPES.map((dtype) => {
+  const cases = [
+    ...DTYPES.map((dtype) => ({ name: dtype as string, dtype, kvDtype: 'f32' as const })),
+    { name: 'q8_0, bf16 cache', dtype: 'q8_0' as const, kvDtype: 'bf16' as const },
+  ];
+  return Object.fromEntries(cases.map(({ name, dtype, kvDtype }) => {
     const model = typedModel(core, dtype);
     const hashes = new Set([1, 7, 32, 128].map((chunkRows) => {
-      const session = core.createSession(model, { compute: 'f32', chunkRows });
+      const session = core.createSession(model, { compute: 'f32', kvDtype, chunkRows });
       const logits = [session.prefill(prompt).logits, ...[7, 11, 13, 17].map((token) => session.decode(token).logits)];
       session.dispose();
       return bitHash(...logits);
     }));
     model.dispose();
-    if (hashes.size !== 1) throw new Error(`${dtype}: the size of the chunks changes bits: ${[...hashes].join(', ')}`);
-    return [dtype, [...hashes][0]!];
+    if (hashes.size !== 1) throw new Error(`${name}: the size of the chunks changes bits: ${[...hashes].join(', ')}`);
+    return [name, [...hashes][0]!];
   }));
 }

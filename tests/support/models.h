@@ -59,8 +59,10 @@ std::vector<std::uint32_t> random_tokens(SplitMix64& rng, std::size_t count,
 
 template <class T>
 std::unique_ptr<Session<T>> make_session(const std::shared_ptr<Model>& model, std::size_t capacity,
-                                         const SessionOptions& options = {}) {
-  return must(Session<T>::bind(model, must(KvCache<T>::create(*model, capacity)), options));
+                                         const SessionOptions& options = {},
+                                         DType kv_dtype = dtype_of<T>) {
+  return must(
+      Session<T>::bind(model, must(KvCache<T>::create(*model, capacity, kv_dtype)), options));
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 
 #include "kvlens/session.h"
 #include "kvlens/work.h"
+#include "support/cache_rows.h"
 #include "support/expect.h"
 
 namespace kvlens::testing {
@@ -42,8 +43,8 @@ Snapshot<T> snapshot(const Session<T>& session) {
     state.storage_ids.push_back(layer.storage_id());
     state.hashes.push_back(layer.content_hash(layer.len()));
     for (std::size_t head = 0; head < layer.geometry().n_kv_heads; ++head) {
-      const std::span<const T> keys = layer.keys(0, head);
-      const std::span<const T> values = layer.values(0, head);
+      const std::vector<T> keys = keys_of(layer, 0, head);
+      const std::vector<T> values = values_of(layer, 0, head);
       state.rows.insert(state.rows.end(), keys.begin(), keys.end());
       state.rows.insert(state.rows.end(), values.begin(), values.end());
     }

@@ -16,6 +16,7 @@ import type {
   DType,
   Evidence,
   FloatArray,
+  KvDType,
   MemoryInfo,
   ModuleInfo,
   ParameterInfo,
@@ -57,7 +58,8 @@ export interface Core extends Disposable {
   randomModel(config: ConfigInput, options: { readonly rng: Rng; readonly dtype?: 'f64' | 'f32' }): Model;
   /**
    * An empty cache for `model`. `capacity` is the rows a layer can hold, `maxSeqLen` by default.
-   * Errors: zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
+   * Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does not go with
+   * `compute`), size_overflow, out_of_memory.
    */
   createCache<C extends ComputeType = 'f32'>(model: Model, options?: CacheOptions<C>): KvCache<C>;
   /**
@@ -100,6 +102,8 @@ export interface CacheOptions<C extends ComputeType = ComputeType> {
   readonly capacity?: number;
   /** `f32` by default. */
   readonly compute?: C;
+  /** What keys and values are stored as: `compute`'s own type by default, or `bf16` where `compute` is `f32`. */
+  readonly kvDtype?: KvDType;
 }
 
 /** See `Core.bind`. */
@@ -161,6 +165,8 @@ export interface Model extends Handle {
 /** The keys and values of all layers. */
 export interface KvCache<C extends ComputeType = ComputeType> extends Handle {
   readonly compute: C;
+  /** What keys and values are stored as. Reading them gives floats of `compute`, exactly. */
+  readonly kvDtype: KvDType;
   readonly config: Config;
   /** Rows held. */
   readonly len: number;

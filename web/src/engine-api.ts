@@ -19,6 +19,7 @@ import type {
   DType,
   Evidence,
   FloatArray,
+  KvDType,
   MemoryInfo,
   ModuleInfo,
   ModuleOptions,
@@ -143,7 +144,10 @@ export interface EngineModel extends AsyncDisposable {
   /** Identifies configuration, names, storage types and bytes; changes with `updateParameter`. */
   hash(): Promise<string>;
 
-  /** An empty cache. Errors: zero_capacity, capacity_exceeds_max_seq_len, out_of_memory. */
+  /**
+   * An empty cache. Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does
+   * not go with `compute`), out_of_memory.
+   */
   createCache(options?: EngineCacheOptions): Promise<EngineCache>;
   /** Errors: config_mismatch, parameter_revision_mismatch and the other binding errors. */
   bind(cache: EngineCache, options?: EngineSessionOptions): Promise<EngineSession>;
@@ -179,6 +183,11 @@ export interface EngineCacheOptions {
   readonly capacity?: number;
   /** `f32` by default. */
   readonly compute?: ComputeType;
+  /**
+   * What keys and values are stored as: `compute`'s own type by default, or `bf16` where `compute` is `f32`: half
+   * the bytes, and faster over long texts, for keys and values rounded to 8 bits of precision.
+   */
+  readonly kvDtype?: KvDType;
 }
 
 /** See `EngineModel.bind`. */
@@ -190,6 +199,8 @@ export interface EngineSessionOptions {
 /** A key/value cache in the worker. */
 export interface EngineCache extends AsyncDisposable {
   readonly compute: ComputeType;
+  /** What keys and values are stored as. */
+  readonly kvDtype: KvDType;
   readonly capacity: number;
   readonly nLayers: number;
   /** Bytes allocated for keys and values. */

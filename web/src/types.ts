@@ -85,6 +85,9 @@ export type DType = (typeof DTYPES)[number];
 /** What a session computes and caches in: single precision (the product) or double (the reference). */
 export type ComputeType = 'f32' | 'f64';
 
+/** What a cache's keys and values are stored as. */
+export type KvDType = ComputeType | 'bf16';
+
 /** The typed array of a compute type, always with memory of its own. */
 export type FloatArray<C extends ComputeType = ComputeType> = C extends 'f64'
   ? Float64Array<ArrayBuffer>

@@ -1,6 +1,7 @@
 // The key/value cache: one LayerKvCache per layer, each with storage of its own.
 //
-// Rows are [batch, n_kv_heads, capacity, head_dim], keys already rotated. `len` selects the logical
+// Rows are [batch, n_kv_heads, capacity, head_dim], keys already rotated, in the compute type or,
+// for float, rounded to bfloat16, which halves what attention reads. `len` selects the logical
 // prefix. Rows at and after `len` are scratch: a forward pass writes its rows there, and a commit
 // only advances `len`, so a call that fails has changed nothing that anyone can read. Threading:
 // one owner at a time.
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "kvlens/config.h"
-#include "kvlens/content_hash.h"
+#include "kvlens/dtype.h"
 #include "kvlens/error.h"
 #include "kvlens/memory.h"
 #include "kvlens/model.h"
@@ -42,15 +43,18 @@ struct PreparedRows {
 template <class T>
 class LayerKvCache {
  public:
-  // Errors: zero_batch, zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
-  [[nodiscard]] static Result<LayerKvCache> create(const LayerGeometry& geometry);
+  // `dtype` is what rows are stored as: the compute type, or bf16 for float. Errors: zero_batch,
+  // zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (another dtype), size_overflow,
+  // out_of_memory.
+  [[nodiscard]] static Result<LayerKvCache> create(const LayerGeometry& geometry,
+                                                   DType dtype = dtype_of<T>);
 
   LayerKvCache(LayerKvCache&&) noexcept = default;
   LayerKvCache& operator=(LayerKvCache&&) noexcept = default;
 
   // Adds one row to every lane: `keys` and `values` are [batch, n_kv_heads, head_dim], keys rotated
-  // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value; the cache is
-  // unchanged.
+  // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value (which includes values
+  // beyond the largest bfloat16, where rows are stored so); the cache is unchanged.
   [[nodiscard]] Result<void> append(std::span<const T> keys, std::span<const T> values);
 
   // Writes row `len + offset` of one lane as scratch: `key` and `value` are [n_kv_heads, head_dim].
@@ -72,31 +76,42 @@ class LayerKvCache {
 
   [[nodiscard]] std::size_t len() const noexcept { return len_; }
   [[nodiscard]] const LayerGeometry& geometry() const noexcept { return geometry_; }
+  [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] std::uint64_t storage_id() const noexcept { return storage_id_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return 2 * keys_.size() * sizeof(T); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return keys_.size() + values_.size(); }
 
-  // Views of one lane's KV head: [len, head_dim], valid until the cache moves.
-  [[nodiscard]] std::span<const T> keys(std::size_t lane, std::size_t kv_head) const noexcept;
-  [[nodiscard]] std::span<const T> values(std::size_t lane, std::size_t kv_head) const noexcept;
+  // Copies rows of one lane's KV head from `row_begin` on, as many as `out`, [.., head_dim], holds;
+  // all have to lie before `len`. Exact, whatever they are stored as.
+  void read_keys(std::size_t lane, std::size_t kv_head, std::size_t row_begin,
+                 std::span<T> out) const noexcept;
+  void read_values(std::size_t lane, std::size_t kv_head, std::size_t row_begin,
+                   std::span<T> out) const noexcept;
   // Of the first `n_rows` rows, at most `len`, from their bytes as they are now: the ContentHash of
   // the ContentHashes of every lane's heads, a head's keys before its values.
   [[nodiscard]] std::uint64_t content_hash(std::size_t n_rows) const;
   // The same for several lengths, reading each row once: `hashes[i]` is of `lengths[i]` rows.
   void content_hashes(std::span<const std::size_t> lengths, std::span<std::uint64_t> hashes) const;
 
-  // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity,
-  // head_dim].
-  [[nodiscard]] const T* key_rows(std::size_t lane, std::size_t kv_head) const noexcept;
-  [[nodiscard]] const T* value_rows(std::size_t lane, std::size_t kv_head) const noexcept;
+  // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity, head_dim]
+  // of `dtype`.
+  [[nodiscard]] const std::byte* key_rows(std::size_t lane, std::size_t kv_head) const noexcept;
+  [[nodiscard]] const std::byte* value_rows(std::size_t lane, std::size_t kv_head) const noexcept;
 
  private:
-  explicit LayerKvCache(LayerGeometry geometry) : geometry_(std::move(geometry)) {}
-  [[nodiscard]] std::size_t row_index(std::size_t lane, std::size_t kv_head,
-                                      std::size_t row) const noexcept;
+  LayerKvCache(LayerGeometry geometry, DType dtype)
+      : geometry_(std::move(geometry)), dtype_(dtype) {}
+  [[nodiscard]] std::size_t row_bytes() const noexcept;
+  // Where a row begins in `keys_` and `values_`.
+  [[nodiscard]] std::size_t row_offset(std::size_t lane, std::size_t kv_head,
+                                       std::size_t row) const noexcept;
+  // [head_dim] values to a row's place and back.
+  void store_row(std::span<const T> row, std::byte* to) const noexcept;
+  void read_rows(const std::byte* from, std::span<T> out) const noexcept;
 
   LayerGeometry geometry_;
-  Buffer<T> keys_;    // [batch, n_kv_heads, capacity, head_dim]
-  Buffer<T> values_;  // [batch, n_kv_heads, capacity, head_dim]
+  DType dtype_;
+  Buffer<std::byte> keys_;    // [batch, n_kv_heads, capacity, head_dim] of dtype_
+  Buffer<std::byte> values_;  // [batch, n_kv_heads, capacity, head_dim] of dtype_
   std::size_t len_ = 0;
   std::uint64_t storage_id_ = 0;  // unique in the process
 };
@@ -110,9 +125,11 @@ class KvCache {
     std::uint64_t revision;
   };
 
-  // Errors: zero_capacity, capacity_exceeds_max_seq_len, size_overflow, out_of_memory.
+  // `dtype` as in LayerKvCache. Errors: zero_capacity, capacity_exceeds_max_seq_len,
+  // invalid_argument (dtype), size_overflow, out_of_memory.
   [[nodiscard]] static Result<std::shared_ptr<KvCache>> create(const Model& model,
-                                                               std::size_t capacity);
+                                                               std::size_t capacity,
+                                                               DType dtype = dtype_of<T>);
   // Takes layers made elsewhere as they are; binding checks them. `tokens` are the ids of the rows.
   // Errors: invalid_argument (as many tokens as the first layer has rows), out_of_memory.
   [[nodiscard]] static Result<std::shared_ptr<KvCache>> adopt(
@@ -128,6 +145,10 @@ class KvCache {
   [[nodiscard]] std::span<const LayerKvCache<T>> layers() const noexcept { return layers_; }
   [[nodiscard]] std::size_t len() const noexcept { return layers_.empty() ? 0 : layers_[0].len(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return tokens_.size(); }
+  // What the first layer's rows, and once a session is bound all, are stored as.
+  [[nodiscard]] DType dtype() const noexcept {
+    return layers_.empty() ? dtype_of<T> : layers_[0].dtype();
+  }
   // Ids of the committed rows, [len].
   [[nodiscard]] std::span<const std::uint32_t> tokens() const noexcept {
     return tokens_.span().first(len());

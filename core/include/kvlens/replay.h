@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include "kvlens/dtype.h"
 #include "kvlens/error.h"
 #include "kvlens/memory.h"
 #include "kvlens/stage.h"
@@ -53,8 +54,8 @@ class StepwiseReplay {
   // `tokens` have been checked. Errors: size_overflow, out_of_memory.
   [[nodiscard]] static Result<StepwiseReplay> begin(const BoundModel<T>& model,
                                                     std::span<const std::uint32_t> tokens,
-                                                    bool all_logits, std::size_t chunk_rows,
-                                                    ThreadPool* pool);
+                                                    bool all_logits, DType kv_dtype,
+                                                    std::size_t chunk_rows, ThreadPool* pool);
 
   std::unique_ptr<State> state_;  // null once it has ended
 };

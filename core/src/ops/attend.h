@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <span>
 
+#include "kvlens/dtype.h"
+
 namespace kvlens::ops {
 
-// One KV head's rows from position 0 on, [.., head_dim] each.
-template <class T>
+// One KV head's rows from position 0 on, [.., head_dim] each. `dtype` is the compute type's own or,
+// for float, bf16: what is computed is the same as with the stored values as floats, to the bit.
 struct KeyValueRows {
-  const T* keys;
-  const T* values;
+  DType dtype;
+  const std::byte* keys;
+  const std::byte* values;
   std::size_t head_dim;
 };
 
@@ -25,13 +28,13 @@ struct AttendWork {
 // scale * (q . k). q is head g at `q + g * q_stride`, its weights go to `weights + g *
 // weights_stride`, indexed by position; entries [0, begin) are set to zero.
 template <class T>
-AttendWork attention_weights(const KeyValueRows<T>& rows, const T* q, std::size_t q_stride,
+AttendWork attention_weights(const KeyValueRows& rows, const T* q, std::size_t q_stride,
                              std::size_t group, std::size_t begin, std::size_t end, T scale,
                              T* weights, std::size_t weights_stride) noexcept;
 
 // out[g] = sum over positions [begin, end), ascending, of weights[g][position] * value row.
 template <class T>
-AttendWork attention_mix(const KeyValueRows<T>& rows, const T* weights, std::size_t weights_stride,
+AttendWork attention_mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
                          std::size_t group, std::size_t begin, std::size_t end, T* out,
                          std::size_t out_stride) noexcept;
 
@@ -40,7 +43,7 @@ AttendWork attention_mix(const KeyValueRows<T>& rows, const T* weights, std::siz
 // window 0 is no window. q and out: row r, head g at `r * row_stride + g * head_dim`.
 // `scratch` holds attend_scratch(n_rows, group, end) values.
 template <class T>
-AttendWork attend_block(const KeyValueRows<T>& rows, const T* q, std::size_t row_stride,
+AttendWork attend_block(const KeyValueRows& rows, const T* q, std::size_t row_stride,
                         std::size_t group, std::size_t first_position, std::size_t n_rows,
                         std::size_t window, T scale, std::span<T> scratch, T* out) noexcept;
 [[nodiscard]] std::size_t attend_scratch(std::size_t n_rows, std::size_t group,

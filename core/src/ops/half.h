@@ -1,4 +1,4 @@
-// IEEE half and bfloat16 to float, exactly.
+// IEEE half and bfloat16 to float, exactly, and float to bfloat16.
 #pragma once
 
 #include <bit>
@@ -26,6 +26,12 @@ inline float to_float(Half half) noexcept {
 }
 inline float to_float(BFloat16 value) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+// To the nearest, of two equally near the one with an even last bit. A finite value beyond the
+// largest bfloat16 becomes infinite.
+inline BFloat16 to_bfloat16(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 inline float half_at(const std::byte* bytes) noexcept { return to_float(load_as<Half>(bytes)); }
 
@@ -56,6 +62,13 @@ inline f32x4 load_halves(const void* from, const HalfConstants& k = half_constan
 }
 inline f32x4 load_bfloats(const void* from) noexcept {
   return std::bit_cast<f32x4>(widen(from) << 16);
+}
+// As `load` and `load_part` of vector.h.
+inline f32x4 load(const BFloat16* from) noexcept { return load_bfloats(from); }
+inline f32x4 load_part(const BFloat16* from, std::size_t count) noexcept {
+  BFloat16 lanes[n_lanes] = {};
+  for (std::size_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return load(lanes);
 }
 
 }  // namespace kvlens::ops

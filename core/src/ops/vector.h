@@ -98,6 +98,16 @@ inline void pin([[maybe_unused]] V& value) noexcept {
 #endif
 }
 
+// Has the value computed, and what it was loaded from read, though nothing uses it.
+template <class V>
+inline void keep(const V& value) noexcept {
+#if defined(__wasm__)
+  __asm__ volatile("" : : "r"(value));
+#else
+  __asm__ volatile("" : : "m"(value));
+#endif
+}
+
 inline float sum(f32x4 v) noexcept { return (v[0] + v[1]) + (v[2] + v[3]); }
 inline double sum(f64x4 v) noexcept { return (v.low[0] + v.low[1]) + (v.high[0] + v.high[1]); }
 

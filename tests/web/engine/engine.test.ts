@@ -218,6 +218,19 @@ describe('models', () => {
 });
 
 describe('calls', () => {
+  test('a cache in bfloat16 is verified like any other', async () => {
+    const session = await model.createSession({ capacity: 32, kvDtype: 'bf16' });
+    const whole = await model.createCache({ capacity: 32 });
+    expect([session.cache.kvDtype, whole.kvDtype]).toEqual(['bf16', 'f32']);
+    expect(session.cache.bytes * 2).toBe(whole.bytes);
+    await session.prefill(await model.tokenize('Once upon a time'));
+    await session.decode(7);
+    expect(await session.verify()).toMatchObject({ bytesEqual: true, nTokens: 6 });
+    await rejection('invalid_argument', model.createSession({ compute: 'f64', kvDtype: 'bf16' }));
+    await whole.dispose();
+    await session.dispose();
+  });
+
   test('prefill, decode, rows, hashes, top tokens, verify, contrast', () =>
     withSession(async (session) => {
       const prompt = await model.tokenize('Once upon a time');

@@ -2,7 +2,7 @@
 import type { CacheOptions, KvCache, LayerKvCache } from '../core-api.js';
 import { KvLensError } from '../errors.js';
 import type { KvCacheF32 } from '../kvlens-simd.js';
-import type { ComputeType, Config, FloatArray } from '../types.js';
+import type { ComputeType, Config, FloatArray, KvDType } from '../types.js';
 import * as check from './arguments.js';
 import { OwnedHandle } from './handle.js';
 import { allocating, copyOf, unwrap, type Instance } from './instance.js';
@@ -11,15 +11,17 @@ import type { CoreModel } from './model.js';
 
 export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> implements KvCache<C> {
   readonly compute: C;
+  readonly kvDtype: KvDType;
   readonly config: Config;
   readonly capacity: number;
   readonly bytes: number;
   /** Sessions bound to it now. */
   bound = 0;
 
-  private constructor(instance: Instance, raw: KvCacheF32, compute: C, config: Config) {
+  private constructor(instance: Instance, raw: KvCacheF32, compute: C, kvDtype: KvDType, config: Config) {
     super(instance, raw, 'KvCache');
     this.compute = compute;
+    this.kvDtype = kvDtype;
     this.config = config;
     this.capacity = instance.call(() => raw.capacity());
     this.bytes = instance.call(() => raw.bytes());
@@ -28,12 +30,14 @@ export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> 
   static create<C extends ComputeType>(instance: Instance, model: CoreModel, options: CacheOptions<C>): CoreKvCache<C> {
     const compute = check.compute(options.compute ?? 'f32') as C;
     const capacity = check.count('capacity', options.capacity ?? model.config.maxSeqLen);
+    const kvDtype = check.dtype('kvDtype', options.kvDtype ?? compute);
     const raw = instance.call((module) =>
       compute === 'f64'
         // Both are registered by one template: they differ in nothing but the arrays.
-        ? (unwrap(module.createCacheF64(model.raw, capacity)) as unknown as KvCacheF32)
-        : unwrap(module.createCacheF32(model.raw, capacity)));
-    return new CoreKvCache(instance, raw, compute, model.config);
+        ? (unwrap(module.createCacheF64(model.raw, capacity, kvDtype)) as unknown as KvCacheF32)
+        : unwrap(module.createCacheF32(model.raw, capacity, kvDtype)));
+    // The core has refused every other dtype.
+    return new CoreKvCache(instance, raw, compute, kvDtype as KvDType, model.config);
   }
 
   get nLayers(): number {
@@ -88,19 +92,19 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
   }
 
   keys(kvHead?: number): FloatArray<C> {
-    return this.#rows('keysView', kvHead);
+    return this.#rows('readKeys', kvHead);
   }
 
   values(kvHead?: number): FloatArray<C> {
-    return this.#rows('valuesView', kvHead);
+    return this.#rows('readValues', kvHead);
   }
 
   keyRow(kvHead: number, position: number): FloatArray<C> {
-    return this.#row('keysView', kvHead, position);
+    return this.#row('readKeys', kvHead, position);
   }
 
   valueRow(kvHead: number, position: number): FloatArray<C> {
-    return this.#row('valuesView', kvHead, position);
+    return this.#row('readValues', kvHead, position);
   }
 
   contentHash(nRows: number = this.len): string {
@@ -123,27 +127,29 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
     return this.#instance.call(() => raw.contentHashes(this.index, given)).map(hex64);
   }
 
-  /** A view of one head's rows, `[len, headDim]`; valid until the next call. */
-  #view(kind: 'keysView' | 'valuesView', kvHead: number): Float32Array {
-    const { raw, config } = this.#cache;
-    check.index('kvHead', kvHead, config.nKvHeads);
-    return this.#instance.call(() => raw[kind](this.index, kvHead));
+  /** All rows of one head, or of every head, `[.., len, headDim]`. */
+  #rows(read: 'readKeys' | 'readValues', kvHead: number | undefined): FloatArray<C> {
+    const { nKvHeads } = this.#cache.config;
+    const { len } = this;
+    if (kvHead === undefined) return this.#read(read, Array.from({ length: nKvHeads }, (_, head) => head), 0, len);
+    return this.#read(read, [check.index('kvHead', kvHead, nKvHeads)], 0, len);
   }
 
-  #rows(kind: 'keysView' | 'valuesView', kvHead: number | undefined): FloatArray<C> {
-    if (kvHead !== undefined) return copyOf(this.#view(kind, kvHead)) as FloatArray<C>;
-    const { config, compute } = this.#cache;
-    const size = this.len * config.headDim;
-    const all = allocating(8 * size * config.nKvHeads, () =>
-      compute === 'f64' ? new Float64Array(size * config.nKvHeads) : new Float32Array(size * config.nKvHeads));
-    for (let head = 0; head < config.nKvHeads; ++head) all.set(this.#view(kind, head), head * size);
-    return all as FloatArray<C>;
-  }
-
-  #row(kind: 'keysView' | 'valuesView', kvHead: number, position: number): FloatArray<C> {
-    const { headDim } = this.#cache.config;
+  #row(read: 'readKeys' | 'readValues', kvHead: number, position: number): FloatArray<C> {
     check.index('position', position, this.len);
-    const view = this.#view(kind, kvHead);
-    return copyOf(view.subarray(position * headDim, (position + 1) * headDim)) as FloatArray<C>;
+    return this.#read(read, [check.index('kvHead', kvHead, this.#cache.config.nKvHeads)], position, 1);
+  }
+
+  /** Rows `[rowBegin, rowBegin + nRows)` of some heads, `[heads.length, nRows, headDim]`. */
+  #read(read: 'readKeys' | 'readValues', heads: readonly number[], rowBegin: number, nRows: number): FloatArray<C> {
+    const { raw, config, compute } = this.#cache;
+    const size = nRows * config.headDim;
+    const rows = allocating(8 * size * heads.length, () =>
+      compute === 'f64' ? new Float64Array(size * heads.length) : new Float32Array(size * heads.length));
+    heads.forEach((head, i) => {
+      const out = rows.subarray(i * size, (i + 1) * size) as Float32Array;
+      this.#instance.call(() => unwrap(raw[read](this.index, head, rowBegin, out)));
+    });
+    return rows as FloatArray<C>;
   }
 }

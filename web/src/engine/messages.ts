@@ -7,7 +7,7 @@
  * caches and sessions are numbers.
  */
 import { KvLensError, isKvLensError, type ErrorCode, type ErrorContexts, type SiteContext } from '../errors.js';
-import type { ComputeType, Config, ModuleInfo } from '../types.js';
+import type { ComputeType, Config, KvDType, ModuleInfo } from '../types.js';
 import type { CallProgress, EngineModelInfo, GeneratedToken, LoadProgress, TokenizerInfo } from '../engine-api.js';
 
 /** An error as plain data. */
@@ -42,6 +42,7 @@ export interface ModelDescription {
 export interface CacheDescription {
   readonly id: number;
   readonly compute: ComputeType;
+  readonly kvDtype: KvDType;
   readonly capacity: number;
   readonly nLayers: number;
   readonly bytes: number;

@@ -190,8 +190,8 @@ export class Service {
   }
 
   #describeCache(id: number): CacheDescription {
-    const { compute, capacity, nLayers, bytes } = this.#caches.get(id);
-    return { id, compute, capacity, nLayers, bytes };
+    const { compute, kvDtype, capacity, nLayers, bytes } = this.#caches.get(id);
+    return { id, compute, kvDtype, capacity, nLayers, bytes };
   }
 
   disposeCache(_call: Call, id: number): void {

@@ -18,6 +18,7 @@ import type {
   Draw,
   Evidence,
   FloatArray,
+  KvDType,
   RankedToken,
   Replay,
   SamplingOptions,
@@ -34,15 +35,17 @@ import { TokenStream } from './stream.js';
 export class RemoteCache implements EngineCache {
   readonly id: number;
   readonly compute: ComputeType;
+  readonly kvDtype: KvDType;
   readonly capacity: number;
   readonly nLayers: number;
   readonly bytes: number;
   readonly connection: Connection;
 
-  constructor(connection: Connection, { id, compute, capacity, nLayers, bytes }: CacheDescription) {
+  constructor(connection: Connection, { id, compute, kvDtype, capacity, nLayers, bytes }: CacheDescription) {
     this.connection = connection;
     this.id = id;
     this.compute = compute;
+    this.kvDtype = kvDtype;
     this.capacity = capacity;
     this.nLayers = nLayers;
     this.bytes = bytes;
