@@ -48,9 +48,12 @@ async function measureShort(entry) {
 
 async function measureLong(entry) {
   const newTokens = 64;
-  const result = await entry.call('run',
-    { ...prompt(positions.long - newTokens / 2), newTokens, keep: true });
+  const call = { ...prompt(positions.long - newTokens / 2), newTokens, keep: true };
+  const result = await entry.call('run', call);
   if (result) addRate(entry, 'decodeLong', result.decode);
+  if (entry.runtime !== 'kvlens') return;
+  const halved = await entry.call('runWith', { ...call, kvDtype: 'bf16' });
+  if (halved) addRate(entry, 'decodeLongHalved', halved.decode);
 }
 
 /**

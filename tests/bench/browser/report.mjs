@@ -46,7 +46,8 @@ function printRates(measured) {
       const probe = row.measure === 'decode' ? 'bandwidth' : 'int8';
       const limit = own && rate(rows, { measure: 'probe', probe, weights: row.weights, threads: row.threads });
       return [
-        row.measure, row.position, row.threads, row.runtime, row.weights, digits(row.tokensPerSecond.median),
+        row.measure, row.position, row.threads, row.runtime,
+        row.kvDtype ? `${row.weights}, ${row.kvDtype} cache` : row.weights, digits(row.tokensPerSecond.median),
         range(row.tokensPerSecond), own ? ratio(row, 'wllama') : '', own ? ratio(row, 'onnxruntime-web') : '',
         limit ? `${digits((100 * row.tokensPerSecond.median) / limit)} %` : '',
       ];

@@ -130,8 +130,12 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
       try {
         for (let at = offset; at < offset + length;) {
           throwIfAborted(signal);
-          const piece = await readable(at, () => reader.read());
+          const piece = await readable(at, () => within(streamPatience, reader.read()));
           throwIfAborted(signal);
+          if (piece === late) {
+            yield* readInPieces(source, at, offset + length - at, signal);
+            return;
+          }
           if (piece === undefined) throw truncated(name, offset + length, at);
           at += piece.byteLength;
           yield piece;
@@ -146,6 +150,27 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
 }
 
 const streamBytes = 2 << 20;
+
+/**
+ * Milliseconds that a piece may take to come. Streams of blobs in Chromium 156 sometimes stop for ever when what is
+ * done between two reads takes a while (one load in thirty of a model); slices never did. A disk that is merely slow
+ * loses nothing by being read in slices.
+ */
+const streamPatience = 500;
+const late = Symbol('late');
+
+/** What `promise` gives, or `late` when that takes more than `milliseconds`. */
+async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | typeof late> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<typeof late>((resolve) => {
+    timer = setTimeout(() => resolve(late), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /**
  * Reads into one buffer over and over where the stream can (every engine's blobs do): fresh memory for

@@ -4,8 +4,10 @@ import { createEngine } from 'kvlens';
 
 let engine;
 let model;
+let capacity;
 let session;
 let kept;  // after a prompt run with `keep`: { length, next }
+let others;  // sessions whose caches store another type, by that, each with what it kept
 
 const timed = async (work) => {
   const start = performance.now();
@@ -19,14 +21,16 @@ function argmax(values) {
   return best;
 }
 
-export async function load({ url, threads, capacity, level }) {
+export async function load({ url, threads, level, ...options }) {
   const blob = await (await fetch(url)).blob();
   engine = await createEngine(
     level ? { threads, variant: threads > 1 ? `${level}-mt` : level } : { threads });
   const { value, milliseconds } = await timed(() => engine.loadModel(blob));
   model = value;
+  ({ capacity } = options);
   session = await model.createSession({ capacity });
   kept = undefined;
+  others = {};
   return { milliseconds, threads: engine.info.threads, variant: engine.info.variant };
 }
 
@@ -68,6 +72,19 @@ export async function run({ prompt, newTokens, keep }) {
     decode: { tokens: newTokens, milliseconds },
     core: { tokens: newTokens, milliseconds: value },
   };
+}
+
+/** `run` with a cache that stores keys and values as `kvDtype`. */
+export async function runWith({ kvDtype, ...call }) {
+  const own = [session, kept];
+  others[kvDtype] ??= [await model.createSession({ capacity, kvDtype }), undefined];
+  [session, kept] = others[kvDtype];
+  try {
+    return await run(call);
+  } finally {
+    others[kvDtype] = [session, kept];
+    [session, kept] = own;
+  }
 }
 
 /** Logits after a prompt, to see that all runtimes compute the same model. */
