@@ -25,13 +25,20 @@ struct StoredBits {
 };
 
 constexpr std::array stored_bits = {
-    StoredBits{DType::f64, 0xaeacbb8d453aa099},  StoredBits{DType::f32, 0xaeacbb8d453aa099},
-    StoredBits{DType::f16, 0xce86ff5db9a46064},  StoredBits{DType::bf16, 0x7e7d2b7ef273dea2},
-    StoredBits{DType::q8_0, 0x78a494acabdf94af}, StoredBits{DType::q4_0, 0x2294777aa3353929},
-    StoredBits{DType::q4_1, 0xa93540983940f506}, StoredBits{DType::q5_0, 0xab5af27b57f4793c},
-    StoredBits{DType::q5_1, 0x9de42e9cb588942c}, StoredBits{DType::q2_k, 0x0695d7305c61bbb3},
-    StoredBits{DType::q3_k, 0x8d56e9688d77eda1}, StoredBits{DType::q4_k, 0x08d6c24e4a78582b},
-    StoredBits{DType::q5_k, 0xdcb3e6f3df3d79b7}, StoredBits{DType::q6_k, 0x5456748558a8b9ca},
+    StoredBits{DType::f64, 0xaeacbb8d453aa099},
+    StoredBits{DType::f32, 0xaeacbb8d453aa099},
+    StoredBits{DType::f16, 0xce86ff5db9a46064},
+    StoredBits{DType::bf16, 0x7e7d2b7ef273dea2},
+    StoredBits{DType::q8_0, 0x78a494acabdf94af},
+    StoredBits{DType::q4_0, 0x2294777aa3353929},
+    StoredBits{DType::q4_1, 0xa93540983940f506},
+    StoredBits{DType::q5_0, 0xab5af27b57f4793c},
+    StoredBits{DType::q5_1, 0x9de42e9cb588942c},
+    StoredBits{DType::q2_k, 0x0695d7305c61bbb3},
+    StoredBits{DType::q3_k, 0x8d56e9688d77eda1},
+    StoredBits{DType::q4_k, 0x08d6c24e4a78582b},
+    StoredBits{DType::q5_k, 0xdcb3e6f3df3d79b7},
+    StoredBits{DType::q6_k, 0x5456748558a8b9ca},
     StoredBits{DType::q8_0, 0x2f2536ba631b180b, DType::bf16},
 };
 

@@ -185,7 +185,7 @@ export interface EngineCacheOptions {
   readonly compute?: ComputeType;
   /**
    * What keys and values are stored as: `compute`'s own type by default, or `bf16` where `compute` is `f32`: half
-   * the bytes, and faster over long texts, for keys and values rounded to 8 bits of precision.
+   * the bytes, to hold and to read for every token, with keys and values rounded to 8 bits of precision.
    */
   readonly kvDtype?: KvDType;
 }

@@ -85,7 +85,10 @@ export type DType = (typeof DTYPES)[number];
 /** What a session computes and caches in: single precision (the product) or double (the reference). */
 export type ComputeType = 'f32' | 'f64';
 
-/** What a cache's keys and values are stored as. */
+/**
+ * What a cache's keys and values are stored as. With `bf16`, attention reads them rounded, as the cache shows them;
+ * captured `k_rope` and `v_projection` are those before.
+ */
 export type KvDType = ComputeType | 'bf16';
 
 /** The typed array of a compute type, always with memory of its own. */
