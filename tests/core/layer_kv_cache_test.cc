@@ -225,6 +225,7 @@ TYPED_TEST(LayerKvCacheTest, ContentHashIsThatOfTheHashesOfEachHeadsKeysAndValue
   std::array<std::vector<T>, 4> streams;
   const auto hash_of_all = [&] {
     std::vector<std::uint64_t> hashes;
+    hashes.reserve(streams.size());
     for (const std::vector<T>& stream : streams) hashes.push_back(hash_of(stream));
     return hash_of(hashes);
   };
