@@ -42,8 +42,10 @@ struct DTypeInfo {
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 [[nodiscard]] constexpr bool is_quantised(DType dtype) noexcept { return dtype >= DType::q8_0; }
 
-// The storage type that holds values of a compute type as they are.
+// The storage type that holds values of a compute type, double or float, as they are.
 template <class T>
-inline constexpr DType dtype_of = sizeof(T) == sizeof(float) ? DType::f32 : DType::f64;
+inline constexpr DType dtype_of = DType::f64;
+template <>
+inline constexpr DType dtype_of<float> = DType::f32;
 
 }  // namespace kvlens
