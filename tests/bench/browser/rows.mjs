@@ -3,7 +3,8 @@
 // `position` is where decodes are centred, and a prefill's number of tokens. A load has `milliseconds`
 // instead of tokens (null). The probe's rows say what its figure would allow at most: as tokens that read all
 // weights (`probe: 'bandwidth'`), and as prefilled tokens (`probe: 'int8'`); `perSecond` is the figure itself, in
-// bytes and operations. `kvDtype`: of a cache that stores another type than f32. `coreTokensPerSecond` of kvlens' decode leaves out messages between page and worker.
+// bytes and operations. `kvDtype`: of a cache that stores another type than f32. `coreTokensPerSecond` of kvlens'
+// decode leaves out messages between page and worker.
 import { positions, prefillTokens } from './measure.mjs';
 import { headMultiplyAdds, rowMultiplyAdds, weightBytes } from './shape.mjs';
 import { summary } from './statistics.mjs';
