@@ -170,9 +170,9 @@ inline void touch(const S* from, std::size_t apart) noexcept {
 // new page of memory all at once, which has been touched a page before: the waits for its address
 // and its first line overlap.
 template <class S, class T>
-[[gnu::noinline]] std::uint64_t scores(const StoredRows<S>& rows, const T* q, std::size_t q_stride,
-                                       std::size_t group, std::size_t begin, std::size_t end,
-                                       T scale, T* out, std::size_t out_stride) noexcept {
+std::uint64_t scores(const StoredRows<S>& rows, const T* q, std::size_t q_stride, std::size_t group,
+                     std::size_t begin, std::size_t end, T scale, T* out,
+                     std::size_t out_stride) noexcept {
   std::uint64_t n_scores = 0;
   for_head_tiles(group, [&](auto width, std::size_t g) {
     // So many sums as registers hold beside what they read.
@@ -232,10 +232,9 @@ inline void mix_tile(const S* values, std::size_t head_dim, const T* weights,
 // out += weights x values over positions [begin, end) of one block; returns the value rows taken,
 // once a head. `followed`: a whole block comes after it.
 template <class S, class T>
-[[gnu::noinline]] std::uint64_t mix(const StoredRows<S>& rows, const T* weights,
-                                    std::size_t weights_stride, std::size_t group,
-                                    std::size_t begin, std::size_t end, bool followed, T* out,
-                                    std::size_t out_stride) noexcept {
+std::uint64_t mix(const StoredRows<S>& rows, const T* weights, std::size_t weights_stride,
+                  std::size_t group, std::size_t begin, std::size_t end, bool followed, T* out,
+                  std::size_t out_stride) noexcept {
   const std::size_t head_dim = rows.head_dim;
   std::uint64_t n_rows = 0;
   for_head_tiles(group, [&](auto width, std::size_t g) {
