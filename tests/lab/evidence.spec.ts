@@ -1,7 +1,7 @@
 // What the page shows is what the package says: counters, rows of the cache, attention, replay.
 import { loadCore } from 'kvlens/core';
 import type { StepInfo } from 'kvlens';
-import { expect, test, whole } from './lab.js';
+import { cellsOf, expect, test, whole } from './lab.js';
 
 const toyConfig = {
   nLayers: 2,
@@ -45,24 +45,22 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
     await expect(lab.fact('kvWritten')).toHaveText(whole(step.work.kvBytesWritten));
     await expect(lab.fact('time')).toHaveText(/ms$/);
     const top = await session.topTokens(6);
-    const shown = await page
-      .getByTestId('top-tokens')
-      .locator('tbody tr')
-      .evaluateAll((lines) =>
-        lines.map((line) => [...line.querySelectorAll('td')].slice(1).map((cell) => cell.textContent)),
-      );
+    const shown = async (): Promise<string[][]> =>
+      (await cellsOf(page.getByTestId('top-tokens').locator('tbody tr'))).map((cells) => cells.slice(1));
     const four = new Intl.NumberFormat('en', {
       minimumFractionDigits: 4,
       maximumFractionDigits: 4,
       useGrouping: true,
     });
-    expect(shown).toEqual(
-      top.map(({ token, logit, probability }) => [
-        String(token),
-        four.format(logit),
-        `${(100 * probability).toFixed(1)}%`,
-      ]),
-    );
+    await expect
+      .poll(shown)
+      .toEqual(
+        top.map(({ token, logit, probability }) => [
+          String(token),
+          four.format(logit),
+          `${(100 * probability).toFixed(1)}%`,
+        ]),
+      );
   };
   const ids = await lab.ids();
   await lab.button('Prefill anew').click();
@@ -102,12 +100,9 @@ test('bars grow by exactly one row a token; old rows are unchanged by their hash
     await expect(lab.bars).toHaveAttribute('data-rows', String(length + 1));
     const mark = page.getByTestId('unchanged');
     await expect(mark).toContainText(`${length} old rows unchanged`);
-    const shown = await mark
-      .locator('tbody tr')
-      .evaluateAll((lines) =>
-        lines.map((line) => [...line.querySelectorAll('code')].map((code) => code.textContent)),
-      );
-    expect(shown).toEqual(hashes.map((hash) => [hash, hash]));
+    await expect
+      .poll(() => cellsOf(mark.locator('tbody tr'), 'code'))
+      .toEqual(hashes.map((hash) => [hash, hash]));
   }
   await session.dispose();
 });
@@ -125,11 +120,9 @@ test('a selected cell shows the key and value row of the cache, exactly', async 
   const { key, value } = await session.cache.row(1, 2, 3);
   const lines = page.getByTestId('cell-numbers').locator('tbody tr');
   await expect(lines).toHaveCount(key.length);
-  const shown = await lines.evaluateAll((rows) =>
-    rows.map((row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent))),
-  );
-  expect(shown.map(([k]) => Math.fround(k ?? NaN))).toEqual([...key]);
-  expect(shown.map(([, v]) => Math.fround(v ?? NaN))).toEqual([...value]);
+  const shown = async (): Promise<number[][]> =>
+    (await cellsOf(lines)).map((cells) => cells.map((cell) => Math.fround(Number(cell))));
+  await expect.poll(shown).toEqual([...key].map((element, i) => [element, value[i]]));
   await session.dispose();
 });
 
@@ -273,13 +266,12 @@ test('avoided work: each call’s sums, the replay measured where it was run and
     ]);
   }
   await page.getByText('Numbers as a table').click();
-  const shown = await lab
-    .section('work')
-    .locator('tbody tr')
-    .evaluateAll((lines) =>
-      lines.map((line) => [...line.children].map((cell) => (cell.textContent ?? '').trim())),
-    );
-  expect(shown.map(([length, , ...others]) => [length, ...others])).toEqual(sums);
+  const shown = async (): Promise<string[][]> =>
+    (await cellsOf(lab.section('work').locator('tbody tr'), 'th, td')).map(([length = '', , ...others]) => [
+      length,
+      ...others,
+    ]);
+  await expect.poll(shown).toEqual(sums);
   await lab.button('Run every replay').click();
   await expect(lab.section('work').locator('tbody tr', { hasText: 'measured' })).toHaveCount(sums.length);
   await expect(lab.section('work').locator('tbody tr').last()).toContainText(whole(replayed));

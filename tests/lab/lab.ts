@@ -14,6 +14,17 @@ export const storiesF32Path = fixture('stories260k/stories260K-f32.gguf');
 
 export const readFixture = (path: string): unknown => JSON.parse(readFileSync(fixture(path), 'utf8'));
 
+/**
+ * The text of the cells of each row, as they are now. The page writes rows after a click, not with it: compare with
+ * `expect.poll`, which looks again.
+ */
+export const cellsOf = (rows: Locator, cells = 'td'): Promise<string[][]> =>
+  rows.evaluateAll(
+    (found, selector) =>
+      found.map((row) => [...row.querySelectorAll(selector)].map((cell) => (cell.textContent ?? '').trim())),
+    cells,
+  );
+
 /** A number as the page writes it, in English. */
 export const whole = (value: number): string => new Intl.NumberFormat('en').format(value);
 

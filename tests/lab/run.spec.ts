@@ -26,7 +26,7 @@ test('the prompt becomes chips while it is typed', async ({ lab, page, stories }
   const ids = [...(await stories.tokenize(text))];
   const chips = page.getByTestId('prompt-chips').locator('li');
   await expect(chips).toHaveCount(ids.length);
-  expect(await chips.locator('.chip-id').allTextContents()).toEqual(ids.map(String));
+  await expect(chips.locator('.chip-id')).toHaveText(ids.map(String));
   await chips.nth(1).hover();
   await expect(chips.nth(1).locator('.chip-id')).toBeVisible();
   expect(
