@@ -8,9 +8,10 @@ import { breathe } from './breathe.js';
 
 /** What wasm32 can address. */
 const ADDRESSABLE = 2 ** 32;
-/** A report of progress, and a look for an abort, comes after this share of the bytes or after this time. */
+/** A pause, in which an abort or another session's call can arrive, comes after this time. */
+const PAUSE_MILLISECONDS = 25;
+/** And a report of progress, if anyone listens, also after this share of the bytes. */
 const REPORT_SHARE = 1 / 32;
-const REPORT_MILLISECONDS = 100;
 /** Kept for the module itself, its stack, and the buffers of calls. */
 const RESERVED = 64 * 2 ** 20;
 
@@ -19,7 +20,7 @@ export async function loadWeights(
   core: Core,
   checkpoint: Checkpoint,
   signal: AbortSignal,
-  onProgress: (progress: LoadProgress) => unknown,
+  onProgress?: (progress: LoadProgress) => unknown,
 ): Promise<Model> {
   const available = ADDRESSABLE - RESERVED - core.memory().liveBytes;
   if (checkpoint.totalBytes > available) {
@@ -32,6 +33,7 @@ export async function loadWeights(
   const builder = core.modelBuilder(checkpoint.config);
   try {
     const total = checkpoint.totalBytes;
+    const share = onProgress === undefined ? total : total * REPORT_SHARE;
     let done = 0;
     let told = { bytes: 0, time: performance.now() };
     let heard: unknown;
@@ -40,11 +42,11 @@ export async function loadWeights(
       builder.write(tensor.name, offset, bytes);
       if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);
       done += bytes.byteLength;
-      const due = done - told.bytes >= total * REPORT_SHARE || performance.now() - told.time >= REPORT_MILLISECONDS;
+      const due = done - told.bytes >= share || performance.now() - told.time >= PAUSE_MILLISECONDS;
       if (done < total && !due) continue;
       // The page deals with a report while more is loaded, but never with two.
       await heard;
-      heard = onProgress({ stage: 'load', bytes: done, total });
+      heard = onProgress?.({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
       await breathe();
       if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);

@@ -115,8 +115,9 @@ export class Service {
 
   /** `watched`: whether the page asked for progress; a report takes about as long as half a megabyte's load. */
   async loadModel({ signal, emit }: Call, source: PortableSource, cache: boolean, watched: boolean): Promise<ModelDescription> {
-    const onProgress = (progress: LoadProgress): unknown => (watched ? emit({ kind: 'load', progress }) : undefined);
-    return this.#describeModel(await WorkerModel.load(this.#started, source, cache, signal, onProgress));
+    const onProgress = (progress: LoadProgress): unknown => emit({ kind: 'load', progress });
+    const listener = watched ? onProgress : undefined;
+    return this.#describeModel(await WorkerModel.load(this.#started, source, cache, signal, listener));
   }
 
   randomModel(_call: Call, config: ConfigInput, seed: bigint, dtype: 'f64' | 'f32'): ModelDescription {

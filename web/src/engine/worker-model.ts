@@ -48,21 +48,21 @@ export class WorkerModel {
     source: PortableSource,
     cache: boolean,
     signal: AbortSignal,
-    onProgress: (progress: LoadProgress) => unknown,
+    onProgress?: (progress: LoadProgress) => unknown,
   ): Promise<WorkerModel> {
     const start = performance.now();
-    onProgress({ stage: 'open', bytes: 0, total: 0 });
+    onProgress?.({ stage: 'open', bytes: 0, total: 0 });
     const checkpoint = await openCheckpoint(await openSource(source, signal), {
       signal,
       ...(cache && { cache: new DownloadCache(await opfsStore()) }),
       onProgress: ({ stage, bytes, total }) => {
-        if (stage === 'download') onProgress({ stage: 'open', bytes, total });
+        if (stage === 'download') onProgress?.({ stage: 'open', bytes, total });
       },
     });
     const tokenizer = checkpoint.tokenizer && createTokenizer(checkpoint.tokenizer);
     const model = await loadWeights(core, checkpoint, signal, onProgress);
     const { format, architecture, totalBytes, chatTemplate } = checkpoint;
-    onProgress({ stage: 'ready', bytes: totalBytes, total: totalBytes });
+    onProgress?.({ stage: 'ready', bytes: totalBytes, total: totalBytes });
     const name = checkpoint.name || fileName(source) || architecture;
     const loadMilliseconds = performance.now() - start;
     return new WorkerModel(model, { name, format, architecture, loadMilliseconds }, tokenizer, chatTemplate);

@@ -32,10 +32,9 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
   if (tokens === undefined || tokens.length === 0) {
     throw invalid(file, `${prefix}.tokens`, undefined, 'an array of strings');
   }
-  const seen = new Set<string>();
-  for (const token of tokens) {
-    if (seen.has(token)) throw invalid(file, `${prefix}.tokens`, token, 'unique tokens');
-    seen.add(token);
+  if (new Set(tokens).size !== tokens.length) {
+    const twice = tokens.find((token, i) => tokens.indexOf(token) !== i);
+    throw invalid(file, `${prefix}.tokens`, twice, 'unique tokens');
   }
   const types = ofLength(metadata, `${prefix}.token_type`, tokens.length)
     ?? new Array<number>(tokens.length).fill(TokenType.normal);

@@ -1,8 +1,8 @@
 /**
  * The GGUF container, versions 1 to 3: metadata and tensor table.
  *
- * The header has no length field, so a prefix of the file is parsed, and a longer one if that was
- * not enough; nothing but the header is read. Every count is checked against the bytes that are
+ * The header has no length field, so a prefix of the file is read, and a longer one where that is
+ * not enough; nothing but the header is parsed. Every count is checked against the bytes that are
  * left before anything is allocated, so that a hostile file costs no more memory than its own size.
  */
 import { dtypeByName, dtypeList, ggmlTypeName } from './dtypes.js';
@@ -36,53 +36,82 @@ const alignments = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
  * those of the source.
  */
 export async function readGguf(source: ByteSource, signal?: AbortSignal): Promise<GgufFile> {
-  let bytes = new Uint8Array(0);
-  for (let window = firstWindow; ; window *= 4) {
-    const end = Math.min(window, source.size);
-    const grown = new Uint8Array(end);
-    grown.set(bytes);
-    grown.set(await source.read(bytes.length, end - bytes.length, signal), bytes.length);
-    bytes = grown;
-    try {
-      return parseHeader(new HeaderReader(source, bytes));
-    } catch (error) {
-      if (!(error instanceof WindowTooShort)) throw error;
-      if (bytes.length >= longestHeader) {
-        const supported = `up to ${longestHeader} bytes`;
-        throw unsupported(source.name, 'header size', `over ${longestHeader}`, supported);
+  const reader = new HeaderReader(source);
+  /** What `parse` makes of the next bytes, for which more of the file is read until they suffice. */
+  const next = async <T>(parse: (reader: HeaderReader) => T): Promise<T> => {
+    for (const begin = reader.offset; ; reader.offset = begin) {
+      try {
+        return parse(reader);
+      } catch (error) {
+        if (!(error instanceof WindowTooShort)) throw error;
+        await reader.widen(signal);
       }
     }
+  };
+  const { tensorCount, entryCount } = await next(parseStart);
+  const metadata = new Map<string, GgufValue>();
+  for (let i = 0; i < entryCount; ++i) {
+    const [key, value] = await next(() => parseEntry(reader, i, metadata));
+    metadata.set(key, value);
   }
+  const alignment = metadata.get('general.alignment') ?? 32;
+  if (typeof alignment !== 'number' || !alignments.includes(alignment)) {
+    throw invalid(source.name, 'general.alignment', alignment, 'a power of two from 8 to 4096');
+  }
+  const entries: FileTensor[] = [];
+  for (let i = 0; i < tensorCount; ++i) entries.push(await next(() => parseTensor(reader, i, alignment)));
+
+  const dataOffset = Math.ceil(reader.offset / alignment) * alignment;
+  const tensors = entries.map((entry) => ({ ...entry, byteOffset: dataOffset + entry.byteOffset }));
+  checkTensorTable(tensors);
+  return { source, version: reader.version, metadata, tensors };
 }
 
 /** Not an error of the file: more of it must be read. */
 class WindowTooShort extends Error {}
 
+/** Takes values from the part of a file that has been read so far. */
 class HeaderReader {
   readonly file: string;
   offset = 0;
   version = 3;
-  private readonly view: DataView;
+  private bytes = new Uint8Array(0);
+  private view = new DataView(this.bytes.buffer);
   private joined: Uint8Array<ArrayBuffer> | undefined;
   // Tokens may begin with U+FEFF, which must not be taken for a byte order mark.
   private readonly utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-  constructor(
-    readonly source: ByteSource,
-    private readonly bytes: Uint8Array,
-  ) {
+  constructor(readonly source: ByteSource) {
     this.file = source.name;
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Reads on, so that four times as much is there. Errors: unsupported_file and those of the source. */
+  async widen(signal: AbortSignal | undefined): Promise<void> {
+    const { bytes, source } = this;
+    if (bytes.length >= longestHeader) {
+      const supported = `up to ${longestHeader} bytes`;
+      throw unsupported(this.file, 'header size', `over ${longestHeader}`, supported);
+    }
+    const grown = new Uint8Array(Math.min(bytes.length * 4 || firstWindow, source.size));
+    grown.set(bytes);
+    grown.set(await source.read(bytes.length, grown.length - bytes.length, signal), bytes.length);
+    this.bytes = grown;
+    this.view = new DataView(grown.buffer);
+    this.joined = undefined;
   }
 
   /** Claims the next `length` bytes and returns where they start. */
   take(length: number): number {
     const start = this.offset;
-    const end = start + length;
+    this.need(length);
+    this.offset = start + length;
+    return start;
+  }
+
+  private need(length: number): void {
+    const end = this.offset + length;
     if (end > this.source.size) throw truncated(this.file, end, this.source.size);
     if (end > this.bytes.length) throw new WindowTooShort();
-    this.offset = end;
-    return start;
   }
 
   u32(): number {
@@ -130,11 +159,12 @@ class HeaderReader {
     const begin = this.offset;
     // One for all arrays of a file: many empty ones are not to cost its size each.
     const joined = (this.joined ??= new Uint8Array(bytes.length));
-    const lengths: number[] = [];
+    const lengths = new Uint32Array(count);
+    const what = `length of ${field}`;
     let size = 0;
     let separable = true;
     for (let i = 0; i < count; ++i) {
-      const length = this.count(`length of ${field}`, 1, longestHeader);
+      const length = this.count(what, 1, longestHeader);
       const start = this.take(length);
       separable &&= length === 0 || !isContinuation(bytes[start]!);
       let units = 0; // of UTF-16: one a character, two where UTF-8 takes four bytes
@@ -143,7 +173,7 @@ class HeaderReader {
         if (!isContinuation(byte)) units += byte >= 0xf0 ? 2 : 1;
         joined[size++] = byte;
       }
-      lengths.push(units);
+      lengths[i] = units;
     }
     let text: string | undefined;
     try {
@@ -151,12 +181,12 @@ class HeaderReader {
     } catch {
       // One of them is not UTF-8; below it is found.
     }
-    if (text === undefined) {
-      this.offset = begin;
-      return lengths.map(() => this.string(field));
+    if (text === undefined) this.offset = begin;
+    const result = new Array<string>(count);
+    for (let i = 0, at = 0; i < count; ++i) {
+      result[i] = text === undefined ? this.string(field) : text.slice(at, (at += lengths[i]!));
     }
-    let at = 0;
-    return lengths.map((units) => text.slice(at, (at += units)));
+    return result;
   }
 
   value(key: string, type: number, depth = 0): GgufValue {
@@ -185,6 +215,17 @@ class HeaderReader {
     return byte === 1;
   }
 
+  /** `count` 32-bit integers or floats: a vocabulary has one or two of them a token. */
+  private words(type: 5 | 6, count: number): number[] {
+    const { view } = this;
+    let at = this.take(4 * count);
+    const values = new Array<number>(count);
+    for (let i = 0; i < count; ++i, at += 4) {
+      values[i] = type === 5 ? view.getInt32(at, true) : view.getFloat32(at, true);
+    }
+    return values;
+  }
+
   private array(key: string, depth: number): GgufValue[] {
     if (depth >= deepestArray) {
       const allowed = `at most ${deepestArray}`;
@@ -196,7 +237,10 @@ class HeaderReader {
       throw invalid(this.file, `element type of ${key}`, type, '0 to 12');
     }
     const count = this.count(`length of ${key}`, entryBytes, longestHeader);
+    // So that memory is taken for as many entries only as there are bytes of.
+    this.need(count * entryBytes);
     if (type === 8) return this.strings(key, count);
+    if (type === 5 || type === 6) return this.words(type, count);
     const values: GgufValue[] = [];
     for (let i = 0; i < count; ++i) values.push(this.value(key, type, depth + 1));
     return values;
@@ -213,8 +257,9 @@ function narrow(value: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-function parseHeader(reader: HeaderReader): GgufFile {
-  const { file, source } = reader;
+/** What stands before the metadata. */
+function parseStart(reader: HeaderReader): { readonly tensorCount: number; readonly entryCount: number } {
+  const { file } = reader;
   const magic = reader.u32();
   if (magic !== 0x46554747) {
     const found = `0x${magic.toString(16).padStart(8, '0')}`;
@@ -230,24 +275,20 @@ function parseHeader(reader: HeaderReader): GgufFile {
   const smallestEntry = reader.version === 1 ? 9 : 13;
   const tensorCount = reader.count('tensor_count', smallestTensor, mostEntries);
   const entryCount = reader.count('metadata_kv_count', smallestEntry, mostEntries);
+  return { tensorCount, entryCount };
+}
 
-  const metadata = new Map<string, GgufValue>();
-  for (let i = 0; i < entryCount; ++i) {
-    const key = reader.string(`metadata key ${i}`, longestKey);
-    if (key === '') throw invalid(file, `metadata key ${i}`, key, 'not empty');
-    if (metadata.has(key)) throw invalid(file, 'metadata key', key, 'unique');
-    metadata.set(key, reader.value(key, reader.u32()));
-  }
-  const alignment = metadata.get('general.alignment') ?? 32;
-  if (typeof alignment !== 'number' || !alignments.includes(alignment)) {
-    throw invalid(file, 'general.alignment', alignment, 'a power of two from 8 to 4096');
-  }
-  const entries = Array.from({ length: tensorCount }, (_, i) => parseTensor(reader, i, alignment));
-
-  const dataOffset = Math.ceil(reader.offset / alignment) * alignment;
-  const tensors = entries.map((entry) => ({ ...entry, byteOffset: dataOffset + entry.byteOffset }));
-  checkTensorTable(tensors);
-  return { source, version: reader.version, metadata, tensors };
+/** Entry `index` of the metadata, whose key none of those before it has. */
+function parseEntry(
+  reader: HeaderReader,
+  index: number,
+  before: ReadonlyMap<string, GgufValue>,
+): readonly [key: string, value: GgufValue] {
+  const { file } = reader;
+  const key = reader.string(`metadata key ${index}`, longestKey);
+  if (key === '') throw invalid(file, `metadata key ${index}`, key, 'not empty');
+  if (before.has(key)) throw invalid(file, 'metadata key', key, 'unique');
+  return [key, reader.value(key, reader.u32())];
 }
 
 /** One entry of the tensor table, its offset still from the start of the data. */

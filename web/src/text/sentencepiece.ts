@@ -17,7 +17,8 @@ interface Merge {
 
 /** Encodes text, nothing put around it but the space prefix. Errors: invalid_tokenizer. */
 export function sentencePieceEncoder(data: SentencePieceData): (text: string) => number[] {
-  const idOf = new Map(data.tokens.map((token, id) => [token, id]));
+  const idOf = new Map<string, number>();
+  data.tokens.forEach((token, id) => idOf.set(token, id));
   const cutPattern = specialPattern(data);
   const scoreless = data.scores.findIndex(Number.isNaN);
   if (scoreless >= 0) throw invalidTokenizer(`score of token ${scoreless}`, NaN, 'a number');
