@@ -57,8 +57,8 @@ inline constexpr ExponentialConstants exponential_constants = {splat(-104.0f),
 // Four exponentials; each lane has the bits of the scalar form.
 [[nodiscard]] inline f32x4 exponential(f32x4 x, const ExponentialConstants& k) noexcept {
   // A NaN passes both comparisons.
-  x = select(x < k.lowest, k.lowest, x);
-  x = select(x > k.highest, k.highest, x);
+  x = x < k.lowest ? k.lowest : x;
+  x = k.highest < x ? k.highest : x;
   const f32x4 shifted = x * k.inverse_ln2 + k.shift;
   const f32x4 n = shifted - k.shift;
   const f32x4 r = (x - n * k.ln2_high) - n * k.ln2_low;

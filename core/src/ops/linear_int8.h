@@ -18,12 +18,6 @@
 
 namespace kvlens::ops {
 
-#if defined(__clang__)
-#define KVLENS_NO_UNROLL _Pragma("clang loop unroll(disable)")
-#else
-#define KVLENS_NO_UNROLL
-#endif
-
 inline constexpr std::size_t vectors_a_chunk = chunk_values / 4;
 
 // What a chunk adds to four outputs, apart from where its quants and scales come from.
@@ -193,16 +187,14 @@ class Int8Kernels {
   static void multiply_row(const MatrixView& matrix, std::size_t row_begin, std::size_t row_end,
                            const Int8Product& product) noexcept {
     const FormatConstants constants = load_constants();
-    // Read at several distant places in turn: hardware prefetches within a page of memory only, so
-    // one stream waits at every page's beginning, where several overlap their waits.
-    constexpr std::size_t n_places = 8;
-    constexpr std::size_t n_groups = Dot::groups_side_by_side;
+    // Read at several distant places at once: hardware prefetches within a page of memory only, so
+    // one stream waits at every page's beginning, where several overlap their waits. More than two
+    // pay where a group needs few registers and has few bytes.
+    constexpr std::size_t n_places =
+        Format::is_signed || n_chunks > 1 ? 2 : Dot::most_groups_side_by_side;
     const std::size_t apart = (row_end - row_begin) / (n_places * packed_rows) * packed_rows;
     for (std::size_t row = row_begin; row < row_begin + apart; row += packed_rows) {
-      KVLENS_NO_UNROLL
-      for (std::size_t place = 0; place < n_places; place += n_groups) {
-        stream<n_groups>(matrix, row + place * apart, apart, constants, product.input, product.y);
-      }
+      stream<n_places>(matrix, row, apart, constants, product.input, product.y);
     }
     for (std::size_t row = row_begin + n_places * apart; row < row_end; row += packed_rows) {
       stream<1>(matrix, row, 0, constants, product.input, product.y);
