@@ -92,7 +92,7 @@ Result<void> prepare_rows(const ForwardPass<T>& pass, const AttentionLayer<T>& l
                       {pass.workspace.v.data() + row * width, width}),
         "cache append",
         (SiteContext{std::string(stage_name(Stage::k_rope)), layer.index, position}));
-    pass.work.kv_bytes_written += 2 * width * dtype_info(cache.dtype()).block_bytes;
+    pass.work.kv_bytes_written += 2 * layer.config.n_kv_heads * cache.row_bytes();
   }
   return {};
 }
@@ -130,12 +130,11 @@ class AttendTally {
     scores_ += work.scores;
     mixed_rows_ += work.mixed_rows;
   }
-  void add_to(Work& work, const Config& config, DType kv_dtype) const noexcept {
+  void add_to(Work& work, const Config& config, std::size_t row_bytes) const noexcept {
     work.causal_score_values += scores_;
     work.multiply_adds_scores += scores_ * config.head_dim;
     work.multiply_adds_mix += mixed_rows_ * config.head_dim;
-    work.kv_bytes_read +=
-        (scores_ + mixed_rows_) * config.head_dim * dtype_info(kv_dtype).block_bytes;
+    work.kv_bytes_read += (scores_ + mixed_rows_) * row_bytes;
   }
 
  private:
@@ -171,7 +170,7 @@ void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, cons
                      });
     }
   });
-  tally.add_to(pass.work, config, cache.dtype());
+  tally.add_to(pass.work, config, cache.row_bytes());
 }
 
 // Row by row with the weights in the open, for a tap. The same bits as mix_blocks.
@@ -208,7 +207,7 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
                      });
     });
   }
-  tally.add_to(pass.work, config, cache.dtype());
+  tally.add_to(pass.work, config, cache.row_bytes());
   return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include "checks.h"
 #include "kvlens/content_hash.h"
+#include "ops/attend_q8_0.h"
 #include "ops/half.h"
 #include "ops/packing.h"
 #include "ops/row_ops.h"
@@ -49,31 +50,36 @@ Result<void> check_row(const char* what, std::span<const T> row, std::size_t hea
                 std::string(what) + " at index " + std::to_string(*index) + " is " +
                     std::to_string(value) + ", not a finite number");
   }
-  if (dtype == DType::bf16) {
-    const auto beyond = std::ranges::find_if(row, [](T value) {
-      return std::isinf(ops::to_float(ops::to_bfloat16(static_cast<float>(value))));
-    });
-    if (beyond != row.end()) {
-      const auto index = static_cast<std::uint64_t>(beyond - row.begin());
-      const double value = static_cast<double>(*beyond);
-      return fail(ErrorCode::non_finite_value, ValueContext{what, index, value},
-                  std::string(what) + " at index " + std::to_string(index) + " is " +
-                      std::to_string(value) + ", beyond the largest bfloat16");
-    }
+  if (dtype == dtype_of<T>) return {};
+  const T largest = dtype == DType::bf16 ? ops::bfloat16_largest : ops::q8_0_largest;
+  const auto beyond = std::ranges::find_if(row, [&](T value) { return std::abs(value) > largest; });
+  if (beyond != row.end()) {
+    const auto index = static_cast<std::uint64_t>(beyond - row.begin());
+    const double value = static_cast<double>(*beyond);
+    return fail(ErrorCode::non_finite_value, ValueContext{what, index, value},
+                std::string(what) + " at index " + std::to_string(index) + " is " +
+                    std::to_string(value) + ", beyond the largest that " +
+                    std::string(dtype_info(dtype).name) + " can hold");
   }
   return {};
 }
 
 // Whether rows of compute type T can be stored as `dtype`.
 template <class T>
-Result<void> check_dtype(DType dtype) {
-  const bool is_float = std::is_same_v<T, float>;
-  if (dtype == dtype_of<T> || (is_float && dtype == DType::bf16)) return {};
+Result<void> check_dtype(DType dtype, std::size_t head_dim) {
+  if (dtype == dtype_of<T>) return {};
+  std::string allowed = "f64";
+  std::string where = std::string(dtype_info(dtype_of<T>).name) + " is computed";
+  if constexpr (std::is_same_v<T, float>) {
+    const bool has_blocks =
+        head_dim % dtype_info(DType::q8_0).block_values == 0 && head_dim <= ops::q8_0_longest_row;
+    if (dtype == DType::bf16 || (dtype == DType::q8_0 && has_blocks)) return {};
+    allowed = has_blocks ? "f32, bf16 or q8_0" : "f32 or bf16";
+    if (!has_blocks) where += " and head_dim is " + std::to_string(head_dim);
+  }
   const std::string name(dtype_info(dtype).name);
-  const std::string allowed = is_float ? "f32 or bf16" : "f64";
   return fail(ErrorCode::invalid_argument, FieldContext{"kv_dtype", name, allowed},
-              "kv_dtype is " + name + ", must be " + allowed + " where " +
-                  std::string(dtype_info(dtype_of<T>).name) + " is computed");
+              "kv_dtype is " + name + ", must be " + allowed + " where " + where);
 }
 
 // Hashes of several prefixes of a layer, its heads' rows taken one head after the other.
@@ -125,15 +131,16 @@ LayerGeometry layer_geometry(const Config& config, std::size_t capacity) {
 
 template <class T>
 Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry, DType dtype) {
-  KVLENS_CHECK(check_dtype<T>(dtype));
+  KVLENS_CHECK(check_dtype<T>(dtype, geometry.head_dim));
   if (geometry.batch == 0) {
     return fail(ErrorCode::zero_batch, NoContext{}, "cache batch is 0, it must be at least 1");
   }
   KVLENS_CHECK(check_capacity(geometry.capacity, geometry.max_seq_len));
+  LayerKvCache cache(geometry, dtype);
+  const DTypeInfo info = dtype_info(dtype);
   KVLENS_TRY(const std::size_t size,
              checked_product({geometry.batch, geometry.n_kv_heads, geometry.capacity,
-                              geometry.head_dim, dtype_info(dtype).block_bytes}));
-  LayerKvCache cache(geometry, dtype);
+                              geometry.head_dim / info.block_values, info.block_bytes}));
   KVLENS_TRY(cache.keys_, Buffer<std::byte>::zeroed(size));
   KVLENS_TRY(cache.values_, Buffer<std::byte>::zeroed(size));
   cache.storage_id_ = next_storage_id();
@@ -142,7 +149,8 @@ Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry, D
 
 template <class T>
 std::size_t LayerKvCache<T>::row_bytes() const noexcept {
-  return geometry_.head_dim * dtype_info(dtype_).block_bytes;
+  const DTypeInfo info = dtype_info(dtype_);
+  return geometry_.head_dim / info.block_values * info.block_bytes;
 }
 
 template <class T>
@@ -156,6 +164,9 @@ void LayerKvCache<T>::store_row(std::span<const T> row, std::byte* to) const noe
   if (dtype_ == dtype_of<T>) {
     std::memcpy(to, row.data(), row.size_bytes());
     return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype_ == DType::q8_0) return ops::store_q8_0(row, to);
   }
   for (const T value : row) {
     const ops::BFloat16 rounded = ops::to_bfloat16(static_cast<float>(value));

@@ -9,6 +9,7 @@
 #include "harness.h"
 #include "kvlens/random.h"
 #include "ops/attend.h"
+#include "ops/attend_q8_0.h"
 #include "ops/half.h"
 #include "ops/linear.h"
 #include "ops/packing.h"
@@ -103,13 +104,17 @@ struct Attention {
   template <class F>
   void for_groups(F f) {
     for (std::size_t g = 0; g < n_groups; ++g) {
-      const std::size_t at = g * len * head_dim * dtype_info(dtype).block_bytes;
+      const std::size_t at = g * bytes_of(dtype, len * head_dim);
       f(ops::KeyValueRows{dtype, keys.data() + at, values.data() + at, head_dim});
     }
   }
+  static std::size_t bytes_of(DType dtype, std::size_t size) {
+    return size / dtype_info(dtype).block_values * dtype_info(dtype).block_bytes;
+  }
   static std::vector<std::byte> random_rows(DType dtype, std::size_t size) {
     const std::vector<float> floats = random_values(size);
-    std::vector<std::byte> rows(size * dtype_info(dtype).block_bytes);
+    std::vector<std::byte> rows(bytes_of(dtype, size));
+    if (dtype == DType::q8_0) ops::store_q8_0(floats, rows.data());
     for (std::size_t i = 0; i < size; ++i) {
       const ops::BFloat16 rounded = ops::to_bfloat16(floats[i]);
       if (dtype == DType::bf16) std::memcpy(&rows[i * sizeof rounded], &rounded, sizeof rounded);
@@ -124,9 +129,9 @@ struct Attention {
 };
 
 void add_attention(DType dtype, std::size_t len) {
-  const auto size = static_cast<double>(Attention::n_groups * len * Attention::head_dim);
-  const double bytes = size * static_cast<double>(dtype_info(dtype).block_bytes);
-  const double operations = size * 2 * Attention::group;
+  const std::size_t size = Attention::n_groups * len * Attention::head_dim;
+  const auto bytes = static_cast<double>(Attention::bytes_of(dtype, size));
+  const double operations = static_cast<double>(size) * 2 * Attention::group;
   const std::string name = std::string(dtype_info(dtype).name) + "/" + std::to_string(len);
   add("attention_weights/" + name, {operations, bytes}, [=]() -> std::function<void()> {
     auto a = std::make_shared<Attention>(dtype, len);
@@ -150,14 +155,15 @@ void add_attention(DType dtype, std::size_t len) {
   });
 }
 
-void add_attend_block(std::size_t end) {
+void add_attend_block(DType dtype, std::size_t end) {
   constexpr std::size_t n_rows = 32;
   double operations = 0;
   for (std::size_t r = 0; r < n_rows; ++r) {
     operations += 4.0 * static_cast<double>((end - r) * Attention::head_dim * Attention::group);
   }
-  add("attend_block/" + std::to_string(end), {operations, 0}, [=]() -> std::function<void()> {
-    auto a = std::make_shared<Attention>(DType::f32, end);
+  const std::string name = std::string(dtype_info(dtype).name) + "/" + std::to_string(end);
+  add("attend_block/" + name, {operations, 0}, [=]() -> std::function<void()> {
+    auto a = std::make_shared<Attention>(dtype, end);
     constexpr std::size_t stride = Attention::group * Attention::head_dim;
     auto q = std::make_shared<std::vector<float>>(random_values(n_rows * stride));
     auto out = std::make_shared<std::vector<float>>(n_rows * stride);
@@ -215,8 +221,10 @@ const Registration registration([] {
     }
   }
   for (const std::size_t len : {64u, 512u, 2048u}) {
-    for (const DType dtype : {DType::f32, DType::bf16}) add_attention(dtype, len);
-    add_attend_block(len);
+    for (const DType dtype : {DType::f32, DType::bf16, DType::q8_0}) {
+      add_attention(dtype, len);
+      add_attend_block(dtype, len);
+    }
   }
   add_rows();
 });

@@ -271,7 +271,7 @@ TEST(LayerKvCacheCreateTest, NeedsABatchAndACapacityWithinTheModelsPositions) {
   EXPECT_TRUE(testing::succeeded(create([](auto& g) { g.capacity = 1; })));
 }
 
-TEST(LayerKvCacheCreateTest, StoresTheComputeTypeOrForFloatBFloat16) {
+TEST(LayerKvCacheCreateTest, StoresTheComputeTypeOrForFloatBFloat16OrQ8_0) {
   EXPECT_EQ(must(LayerKvCache<double>::create(small_geometry())).dtype(), DType::f64);
   EXPECT_EQ(must(LayerKvCache<float>::create(small_geometry())).dtype(), DType::f32);
   const auto halved = must(LayerKvCache<float>::create(small_geometry(), DType::bf16));
@@ -281,10 +281,25 @@ TEST(LayerKvCacheCreateTest, StoresTheComputeTypeOrForFloatBFloat16) {
       LayerKvCache<double>::create(small_geometry(), DType::bf16), ErrorCode::invalid_argument,
       "kv_dtype is bf16, must be f64 where f64 is computed");
   EXPECT_EQ(context.field, "kv_dtype");
-  for (const DType dtype : {DType::f64, DType::f16, DType::q8_0}) {
+  for (const DType dtype : {DType::f64, DType::f16, DType::q4_0}) {
     expect_error<FieldContext>(LayerKvCache<float>::create(small_geometry(), dtype),
                                ErrorCode::invalid_argument);
   }
+  LayerGeometry geometry = small_geometry();
+  expect_error<FieldContext>(
+      LayerKvCache<float>::create(geometry, DType::q8_0), ErrorCode::invalid_argument,
+      "kv_dtype is q8_0, must be f32 or bf16 where f32 is computed and head_dim is 2");
+  geometry.head_dim = 544;
+  expect_error<FieldContext>(LayerKvCache<float>::create(geometry, DType::q8_0),
+                             ErrorCode::invalid_argument);
+  geometry.head_dim = 64;
+  const auto blocks = must(LayerKvCache<float>::create(geometry, DType::q8_0));
+  EXPECT_EQ(blocks.dtype(), DType::q8_0);
+  EXPECT_EQ(blocks.row_bytes(), 2U * 34);
+  EXPECT_EQ(blocks.bytes(), 2U * 2 * 2 * 3 * 68);
+  expect_error<FieldContext>(LayerKvCache<float>::create(geometry, DType::f16),
+                             ErrorCode::invalid_argument,
+                             "kv_dtype is f16, must be f32, bf16 or q8_0 where f32 is computed");
 }
 
 // The largest bfloat16 is 0x1.fep127; a float nearer to the next power of two has none.
@@ -304,6 +319,43 @@ TEST(BFloat16LayerCacheTest, HoldsRowsRoundedAndRefusesWhatWouldBecomeInfinite) 
       expect_error<ValueContext>(cache.append(large, values), ErrorCode::non_finite_value);
   EXPECT_EQ(context.tensor, "keys");
   EXPECT_EQ(context.index, 5U);
+  EXPECT_EQ(cache.len(), 1U);
+  EXPECT_EQ(cache.content_hash(1), hash);
+}
+
+// Each block of 32 has a scale of its own, the least half that is not below its largest magnitude's
+// 127th part.
+TEST(Q8LayerCacheTest, HoldsRowsRoundedByTheBlockAndRefusesWhatHasNoScale) {
+  LayerGeometry geometry = small_geometry();
+  geometry.batch = 1;
+  geometry.n_kv_heads = 1;
+  geometry.head_dim = 64;
+  auto cache = must(LayerKvCache<float>::create(geometry, DType::q8_0));
+  std::vector<float> keys(64, 0.0f);
+  keys[0] = 127;
+  keys[1] = -3.5f;  // a tie, to even
+  keys[2] = 2.5f;
+  keys[3] = 0.49f;
+  keys[40] = 127 * 65504.0f;
+  keys[41] = -32752.5f;
+  const std::vector<float> values(64, 0.1f);
+  must(cache.append(keys, values));
+  std::vector<float> expected(64, 0.0f);
+  expected[0] = 127;
+  expected[1] = -4;
+  expected[2] = 2;
+  expected[40] = 127 * 65504.0f;
+  expected[41] = -65504;
+  EXPECT_TRUE(same_bits<float>(keys_of(cache, 0, 0), expected));
+  // 0.1 / 127 lies between the halves 1651 and 1652 times 2^-21.
+  EXPECT_TRUE(same_bits<float>(values_of(cache, 0, 0), std::vector<float>(64, 127 * 0x1.9dp-11f)));
+  const std::uint64_t hash = cache.content_hash(1);
+  auto large = keys;
+  large[41] = -8319009;
+  const auto context = expect_error<ValueContext>(
+      cache.append(large, values), ErrorCode::non_finite_value,
+      "keys at index 41 is -8319009.000000, beyond the largest that q8_0 can hold");
+  EXPECT_EQ(context.index, 41U);
   EXPECT_EQ(cache.len(), 1U);
   EXPECT_EQ(cache.content_hash(1), hash);
 }

@@ -145,6 +145,38 @@ TYPED_TEST(ReplayEqualityTest, RandomDecodersSplitAtRandomEqualTheirReplayAndThe
   }
 }
 
+// Long enough for several of the blocks of positions whose weights are rounded together, with
+// windows that begin anywhere in them.
+TEST(ReplayEqualityQ8Test, RandomDecodersWithRowsInQ8_0EqualTheirReplayAndTheSerialPath) {
+  constexpr std::uint64_t first_seed = 80;
+  constexpr std::uint64_t n_models = 24;
+  const std::array pools = {testing::make_pool(0), testing::make_pool(2), testing::make_pool(3)};
+  std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first_seed),
+              static_cast<unsigned long long>(first_seed + n_models - 1));
+  for (std::uint64_t seed = first_seed; seed < first_seed + n_models; ++seed) {
+    SplitMix64 rng(seed);
+    Config config = testing::random_config(rng);
+    config.head_dim = 32 * testing::random_size(rng, 1, 3);
+    config.rope.freq_factors.clear();
+    config.max_seq_len = testing::random_size(rng, 60, 200);
+    if (config.sliding_window != 0) config.sliding_window = testing::random_size(rng, 1, 150);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + testing::describe(config));
+    const auto model = testing::random_model(config, rng, DType::f32);
+    const auto tokens = testing::random_tokens(rng, config.max_seq_len, config.vocab_size);
+    const std::vector<float> logits = replayed_logits<float>(model, tokens, DType::q8_0);
+    const Composition composition = testing::random_composition(rng, tokens.size());
+    const SessionOptions options = {.chunk_rows = chunk_sizes[rng.next() % chunk_sizes.size()],
+                                    .pool = pools[rng.next() % pools.size()]};
+    const auto session =
+        testing::make_session<float>(model, config.max_seq_len, options, DType::q8_0);
+    expect_each_call_equals(*session, tokens, composition, logits, rng.next() % 2 == 0);
+    ASSERT_TRUE(testing::same_content(testing::snapshot(*session),
+                                      serial_state<float>(model, tokens, composition, DType::q8_0)))
+        << describe(composition) << ", chunk_rows " << options.chunk_rows;
+    if (HasFailure()) return;
+  }
+}
+
 TYPED_TEST(ReplayEqualityTest, ChunkSizeAndThreadsChangeNoBitAndNoCounterOfOnePrefill) {
   using T = TypeParam;
   SplitMix64 rng(11);

@@ -40,6 +40,7 @@ constexpr std::array stored_bits = {
     StoredBits{DType::q5_k, 0xdcb3e6f3df3d79b7},
     StoredBits{DType::q6_k, 0x5456748558a8b9ca},
     StoredBits{DType::q8_0, 0x2f2536ba631b180b, DType::bf16},
+    StoredBits{DType::q8_0, 0xcf4b6bbf8b53726f, DType::q8_0},
 };
 
 Config config() {

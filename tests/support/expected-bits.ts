@@ -16,6 +16,7 @@ export const expectedBits = {
     q5_k: 'f84ebb1d6d8cb71e',
     q6_k: '7808b766f2e79c17',
     'q8_0, bf16 cache': '40cc90392c125096',
+    'q8_0, q8_0 cache': '366fba8ad112efb3',
   },
   sampledTokens: [
     32, 0, 17, 8, 6, 2, 20, 14, 3, 38, 21, 36, 1, 6, 27, 36,

@@ -59,7 +59,7 @@ export interface Core extends Disposable {
   /**
    * An empty cache for `model`. `capacity` is the rows a layer can hold, `maxSeqLen` by default.
    * Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does not go with
-   * `compute`), size_overflow, out_of_memory.
+   * `compute` or `headDim`), size_overflow, out_of_memory.
    */
   createCache<C extends ComputeType = 'f32'>(model: Model, options?: CacheOptions<C>): KvCache<C>;
   /**
@@ -102,7 +102,7 @@ export interface CacheOptions<C extends ComputeType = ComputeType> {
   readonly capacity?: number;
   /** `f32` by default. */
   readonly compute?: C;
-  /** What keys and values are stored as: `compute`'s own type by default, or `bf16` where `compute` is `f32`. */
+  /** What keys and values are stored as; `compute`'s own type by default. */
   readonly kvDtype?: KvDType;
 }
 

@@ -146,7 +146,7 @@ export interface EngineModel extends AsyncDisposable {
 
   /**
    * An empty cache. Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does
-   * not go with `compute`), out_of_memory.
+   * not go with `compute` or the model's head size), out_of_memory.
    */
   createCache(options?: EngineCacheOptions): Promise<EngineCache>;
   /** Errors: config_mismatch, parameter_revision_mismatch and the other binding errors. */
@@ -184,8 +184,8 @@ export interface EngineCacheOptions {
   /** `f32` by default. */
   readonly compute?: ComputeType;
   /**
-   * What keys and values are stored as: `compute`'s own type by default, or `bf16` where `compute` is `f32`: half
-   * the bytes, to hold and to read for every token, with keys and values rounded to 8 bits of precision.
+   * What keys and values are stored as: `compute`'s own type by default. In `bf16` or `q8_0` they are rounded, and
+   * there are fewer bytes to hold and to read for every token.
    */
   readonly kvDtype?: KvDType;
 }

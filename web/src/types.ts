@@ -86,10 +86,12 @@ export type DType = (typeof DTYPES)[number];
 export type ComputeType = 'f32' | 'f64';
 
 /**
- * What a cache's keys and values are stored as. With `bf16`, attention reads them rounded, as the cache shows them;
- * captured `k_rope` and `v_projection` are those before.
+ * What a cache's keys and values are stored as: what is computed in or, where that is `f32`, `bf16` (half the bytes)
+ * or `q8_0` (17/64 of them, where `headDim` is a multiple of 32 up to 512: every 32 values share a scale). With the
+ * latter two, attention reads keys and values rounded, as the cache shows them; captured `k_rope` and
+ * `v_projection` are those before. With `q8_0` it also rounds queries, and weights times scales, to 16 bits.
  */
-export type KvDType = ComputeType | 'bf16';
+export type KvDType = ComputeType | 'bf16' | 'q8_0';
 
 /** The typed array of a compute type, always with memory of its own. */
 export type FloatArray<C extends ComputeType = ComputeType> = C extends 'f64'

@@ -1,10 +1,10 @@
 // The key/value cache: one LayerKvCache per layer, each with storage of its own.
 //
 // Rows are [batch, n_kv_heads, capacity, head_dim], keys already rotated, in the compute type or,
-// for float, rounded to bfloat16, which halves what attention reads. `len` selects the logical
-// prefix. Rows at and after `len` are scratch: a forward pass writes its rows there, and a commit
-// only advances `len`, so a call that fails has changed nothing that anyone can read. Threading:
-// one owner at a time.
+// for float, rounded to bfloat16, which halves what attention reads, or to Q8_0 blocks, which leave
+// a little more than a quarter. `len` selects the logical prefix. Rows at and after `len` are
+// scratch: a forward pass writes its rows there, and a commit only advances `len`, so a call that
+// fails has changed nothing that anyone can read. Threading: one owner at a time.
 #pragma once
 
 #include <cstddef>
@@ -43,9 +43,9 @@ struct PreparedRows {
 template <class T>
 class LayerKvCache {
  public:
-  // `dtype` is what rows are stored as: the compute type, or bf16 for float. Errors: zero_batch,
-  // zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (another dtype), size_overflow,
-  // out_of_memory.
+  // `dtype` is what rows are stored as: the compute type or, for float, bf16, or q8_0 where
+  // head_dim is a multiple of 32 up to 512. Errors: zero_batch, zero_capacity,
+  // capacity_exceeds_max_seq_len, invalid_argument (another dtype), size_overflow, out_of_memory.
   [[nodiscard]] static Result<LayerKvCache> create(const LayerGeometry& geometry,
                                                    DType dtype = dtype_of<T>);
 
@@ -54,7 +54,8 @@ class LayerKvCache {
 
   // Adds one row to every lane: `keys` and `values` are [batch, n_kv_heads, head_dim], keys rotated
   // for position `len`. Errors: cache_full, shape_mismatch, non_finite_value (which includes values
-  // beyond the largest bfloat16, where rows are stored so); the cache is unchanged.
+  // beyond the largest of a bfloat16 or Q8_0 block, where rows are stored so); the cache is
+  // unchanged.
   [[nodiscard]] Result<void> append(std::span<const T> keys, std::span<const T> values);
 
   // Writes row `len + offset` of one lane as scratch: `key` and `value` are [n_kv_heads, head_dim].
@@ -79,6 +80,8 @@ class LayerKvCache {
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] std::uint64_t storage_id() const noexcept { return storage_id_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return keys_.size() + values_.size(); }
+  // Of one KV head's keys or values at one position.
+  [[nodiscard]] std::size_t row_bytes() const noexcept;
 
   // Copies rows of one lane's KV head from `row_begin` on, as many as `out`, [.., head_dim], holds;
   // all have to lie before `len`. Exact, whatever they are stored as.
@@ -100,7 +103,6 @@ class LayerKvCache {
  private:
   LayerKvCache(LayerGeometry geometry, DType dtype)
       : geometry_(std::move(geometry)), dtype_(dtype) {}
-  [[nodiscard]] std::size_t row_bytes() const noexcept;
   // Where a row begins in `keys_` and `values_`.
   [[nodiscard]] std::size_t row_offset(std::size_t lane, std::size_t kv_head,
                                        std::size_t row) const noexcept;

@@ -10,7 +10,8 @@
 namespace kvlens::ops {
 
 // One KV head's rows from position 0 on, [.., head_dim] each. `dtype` is the compute type's own or,
-// for float, bf16: what is computed is the same as with the stored values as floats, to the bit.
+// for float, bf16, with which what is computed is the same as with the stored values as floats, to
+// the bit, or q8_0 (see attend_q8_0.h).
 struct KeyValueRows {
   DType dtype;
   const std::byte* keys;

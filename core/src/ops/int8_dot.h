@@ -13,6 +13,8 @@
 
 #if defined(__wasm_simd128__)
 #include <wasm_simd128.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace kvlens::ops {
@@ -35,14 +37,17 @@ inline i16x8 widen_high(i8x16 v) noexcept {
          8;
 #endif
 }
-// Sums of adjacent products, each of which fits 16 bits.
+// Sums of adjacent products.
 inline i32x4 pair_dot(i16x8 a, i16x8 b) noexcept {
 #if defined(__wasm_simd128__)
   return std::bit_cast<i32x4>(
       wasm_i32x4_dot_i16x8(std::bit_cast<v128_t>(a), std::bit_cast<v128_t>(b)));
+#elif defined(__SSE2__)
+  return std::bit_cast<i32x4>(_mm_madd_epi16(std::bit_cast<__m128i>(a), std::bit_cast<__m128i>(b)));
 #else
-  const i32x4 products = std::bit_cast<i32x4>(a * b);
-  return ((products << 16) >> 16) + (products >> 16);
+  const auto x = std::bit_cast<i32x4>(a);
+  const auto y = std::bit_cast<i32x4>(b);
+  return ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16);
 #endif
 }
 // Lane i is the sum of pairs 2i and 2i + 1.
@@ -54,7 +59,7 @@ inline i32x4 add_pairs(i32x4 low, i32x4 high) noexcept {
 // SIMD128: products of 16-bit values.
 struct PairDot {
   // Groups of rows that one input row is multiplied with at a time, such that registers suffice.
-  static constexpr std::size_t groups_side_by_side = 2;
+  static constexpr std::size_t most_groups_side_by_side = 2;
   struct Sum {
     i32x4 low;  // pairs of rows 0 and 1
     i32x4 high;
@@ -105,7 +110,7 @@ inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
 
 // Relaxed SIMD, and native code.
 struct QuadDot {
-  static constexpr std::size_t groups_side_by_side = 4;
+  static constexpr std::size_t most_groups_side_by_side = 4;
   using Sum = i32x4;
   // Bytes 4v .. 4v + 3 of 32, four times.
   static i8x16 four(const void* bytes, std::size_t v) noexcept {

@@ -10,6 +10,13 @@
 #include <cstring>
 #include <type_traits>
 
+// Before a loop that is to stay one.
+#if defined(__clang__)
+#define KVLENS_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define KVLENS_NO_UNROLL
+#endif
+
 namespace kvlens::ops {
 
 using f32x4 = float __attribute__((vector_size(16)));
