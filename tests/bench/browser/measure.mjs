@@ -11,6 +11,8 @@ import { promptTokens, tokenOfText, tokenText } from './weights.mjs';
 export const prefillTokens = 256;
 /** Decodes are centred on these positions. */
 export const positions = { short: 64, long: 2048 };
+/** What caches of long decodes store beside floats. */
+export const kvDtypes = ['bf16', 'q8_0'];
 const capacity = 2304;
 
 const prompt = (length) => {
@@ -52,8 +54,10 @@ async function measureLong(entry) {
   const result = await entry.call('run', call);
   if (result) addRate(entry, 'decodeLong', result.decode);
   if (entry.runtime !== 'kvlens') return;
-  const halved = await entry.call('runWith', { ...call, kvDtype: 'bf16' });
-  if (halved) addRate(entry, 'decodeLongHalved', halved.decode);
+  for (const kvDtype of kvDtypes) {
+    const stored = await entry.call('runWith', { ...call, kvDtype });
+    if (stored) addRate(entry, `decodeLong, ${kvDtype}`, stored.decode);
+  }
 }
 
 /**

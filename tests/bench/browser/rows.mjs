@@ -5,7 +5,7 @@
 // weights (`probe: 'bandwidth'`), and as prefilled tokens (`probe: 'int8'`); `perSecond` is the figure itself, in
 // bytes and operations. `kvDtype`: of a cache that stores another type than f32. `coreTokensPerSecond` of kvlens'
 // decode leaves out messages between page and worker.
-import { positions, prefillTokens } from './measure.mjs';
+import { kvDtypes, positions, prefillTokens } from './measure.mjs';
 import { headMultiplyAdds, rowMultiplyAdds, weightBytes } from './shape.mjs';
 import { summary } from './statistics.mjs';
 
@@ -24,8 +24,9 @@ function entryRows({ runtime, weights, threads, failure, samples, peakMemory }) 
     });
   }
   if (samples.decodeLong) rows.push(row('decode', positions.long, samples.decodeLong));
-  if (samples.decodeLongHalved) {
-    rows.push({ ...row('decode', positions.long, samples.decodeLongHalved), kvDtype: 'bf16' });
+  for (const kvDtype of kvDtypes) {
+    const values = samples[`decodeLong, ${kvDtype}`];
+    if (values) rows.push({ ...row('decode', positions.long, values), kvDtype });
   }
   if (samples.load) {
     rows.push({

@@ -1,5 +1,6 @@
 // What kvlens has to reach, as ratios within one run.
 import { withBaselines } from './baselines.mjs';
+import { kvDtypes } from './measure.mjs';
 import { rate, select } from './rows.mjs';
 
 /** The best row of onnxruntime-web: it is compared with whichever weights suit it. */
@@ -53,7 +54,7 @@ export function checkTargets(measured) {
       ours(weights, 1, 'prefill', 256));
   }
   for (const weights of ['q8_0', 'q4_0']) {
-    for (const kvDtype of [undefined, 'bf16']) {
+    for (const kvDtype of [undefined, ...kvDtypes]) {
       const long = { runtime: 'kvlens', weights, threads: 1, measure: 'decode', position: 2048, kvDtype };
       atLeast(`decode ${weights}${kvDtype ? `, ${kvDtype} cache` : ''}: at 2048 positions, times at 64`, 0.7,
         rate(rows, long), ours(weights, 1, 'decode', 64));

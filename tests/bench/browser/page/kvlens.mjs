@@ -1,5 +1,5 @@
-// kvlens as its users call it: the worker engine, timed from the page, so that messages and copies of logits
-// count. Bundled by build-page.mjs.
+// kvlens as its users call it: the worker engine, timed from the page, so that messages count, and where a page
+// decodes token by token also copies of logits. Bundled by build-page.mjs.
 import { createEngine } from 'kvlens';
 
 let engine;
@@ -38,12 +38,15 @@ export async function unload() {
   await engine.dispose();
 }
 
-/** `n` greedy decodes from the token `next` on. Returns the milliseconds of the calls inside the worker. */
+/** `n` greedy tokens, each chosen by the page. */
 async function decode(next, n, options) {
+  for (let i = 0; i < n; ++i) next = argmax((await session.decode(next, options)).logits);
+}
+
+/** `n` greedy tokens after `tokens`, as a stream. Returns the milliseconds of the calls inside the worker. */
+async function generate(tokens, n) {
   let milliseconds = 0;
-  for (let i = 0; i < n; ++i) {
-    const step = await session.decode(next, options);
-    next = argmax(step.logits);
+  for await (const { step } of session.generate({ tokens, maxNewTokens: n, eosTokens: [], temperature: 0 })) {
     milliseconds += step.milliseconds;
   }
   return milliseconds;
@@ -66,7 +69,8 @@ export async function run({ prompt, newTokens, keep }) {
     next = argmax(value.logits);
     kept = keep ? { length: prompt.length, next } : undefined;
   }
-  const { value, milliseconds } = await timed(() => decode(next, newTokens));
+  // The cache holds the prompt; the token after it and those that follow are run.
+  const { value, milliseconds } = await timed(() => generate([...prompt, next], newTokens));
   return {
     prefill,
     decode: { tokens: newTokens, milliseconds },
