@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <string>
 
 #include "kvlens/memory.h"
@@ -45,7 +46,7 @@ std::unexpected<Error> invalid(std::string_view field, double value, std::string
 }
 
 template <class T>
-Result<Buffer<Candidate>> candidates_of(std::span<const T> logits) {
+Result<void> check(std::span<const T> logits) {
   if (logits.empty()) {
     return fail(ErrorCode::empty_prompt, NoContext{}, "there are no logits to choose from");
   }
@@ -55,18 +56,43 @@ Result<Buffer<Candidate>> candidates_of(std::span<const T> logits) {
                 "logit " + std::to_string(*index) + " is " + std::to_string(value) +
                     ", not a finite number");
   }
+  return {};
+}
+
+template <class T>
+Candidate candidate(std::span<const T> logits, std::size_t token) noexcept {
+  return {static_cast<double>(logits[token]), static_cast<std::uint32_t>(token)};
+}
+
+template <class T>
+Result<Buffer<Candidate>> candidates_of(std::span<const T> logits) {
   KVLENS_TRY(auto candidates, Buffer<Candidate>::uninitialised(logits.size()));
   for (std::size_t token = 0; token < logits.size(); ++token) {
-    candidates[token] = {static_cast<double>(logits[token]), static_cast<std::uint32_t>(token)};
+    candidates[token] = candidate(logits, token);
   }
   return candidates;
+}
+
+// The first of the largest.
+template <class T>
+std::uint32_t best_token(std::span<const T> logits) noexcept {
+  const auto best = std::ranges::find(logits, ops::maximum(logits));
+  return static_cast<std::uint32_t>(best - logits.begin());
+}
+
+Draw certain(std::uint32_t token) noexcept {
+  return {.token = token,
+          .probability = 1.0,
+          .unit_draw = std::nullopt,
+          .interval_start = 0.0,
+          .interval_end = 1.0,
+          .candidates = 1};
 }
 
 // Divides positive and multiplies negative logits of the ids seen (Keskar et al. 2019,
 // arXiv:1909.05858), each id once.
 Result<void> penalise(std::span<Candidate> candidates, std::span<const std::uint32_t> recent,
                       double penalty) {
-  if (penalty == 1.0 || recent.empty()) return {};
   KVLENS_TRY(auto seen, Buffer<std::uint8_t>::zeroed(candidates.size()));
   for (const std::uint32_t token : recent) {
     if (token >= candidates.size() || seen[token] != 0) continue;
@@ -141,16 +167,13 @@ template <class T>
 Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, SplitMix64& rng,
                     std::span<const std::uint32_t> recent) {
   KVLENS_CHECK(validate(config));
+  KVLENS_CHECK(check(logits));
+  const bool penalised = config.repetition_penalty != 1.0 && !recent.empty();
+  if (config.greedy && !penalised) return certain(best_token(logits));
   KVLENS_TRY(auto candidates, candidates_of(logits));
-  KVLENS_CHECK(penalise(candidates.span(), recent, config.repetition_penalty));
+  if (penalised) KVLENS_CHECK(penalise(candidates.span(), recent, config.repetition_penalty));
   if (config.greedy) {
-    const Candidate best = *std::ranges::min_element(candidates.span(), ranks_before);
-    return Draw{.token = best.token,
-                .probability = 1.0,
-                .unit_draw = std::nullopt,
-                .interval_start = 0.0,
-                .interval_end = 1.0,
-                .candidates = 1};
+    return certain(std::ranges::min_element(candidates.span(), ranks_before)->token);
   }
 
   const std::size_t n_ranked =
@@ -176,20 +199,19 @@ Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, Spl
 
 template <class T>
 Result<std::vector<RankedToken>> top_tokens(std::span<const T> logits, std::size_t n) {
-  KVLENS_TRY(auto candidates, candidates_of(logits));
-  const std::span<Candidate> all = candidates.span();
-  const std::size_t n_ranked = std::min(n, all.size());
-  const double largest = std::ranges::min_element(all, ranks_before)->logit;
-  CompensatedSum total;
-  for (const Candidate& candidate : all) total.add(ops::exponential(candidate.logit - largest));
-  const double log_total = ops::logarithm(total.value());
-  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n_ranked), ranks_before);
+  KVLENS_CHECK(check(logits));
+  const auto largest = static_cast<double>(ops::maximum(logits));
+  const double log_total = ops::logarithm(ops::exponential_sum(logits));
+  KVLENS_TRY(auto candidates, Buffer<Candidate>::uninitialised(std::min(n, logits.size())));
+  const auto all =
+      std::views::iota(std::size_t{0}, logits.size()) |
+      std::views::transform([&](std::size_t token) { return candidate(logits, token); });
+  std::ranges::partial_sort_copy(all, candidates.span(), ranks_before);
   std::vector<RankedToken> ranked;
-  ranked.reserve(n_ranked);
-  for (const Candidate& candidate : all.first(n_ranked)) {
-    ranked.push_back({.token = candidate.token,
-                      .logit = candidate.logit,
-                      .logprob = (candidate.logit - largest) - log_total});
+  ranked.reserve(candidates.size());
+  for (const Candidate& each : candidates.span()) {
+    ranked.push_back(
+        {.token = each.token, .logit = each.logit, .logprob = (each.logit - largest) - log_total});
   }
   return ranked;
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -80,6 +81,23 @@ TYPED_TEST(RowOpsTest, SoftmaxPassesANaNOnWhereverItStands) {
     x[at] = std::numeric_limits<T>::quiet_NaN();
     softmax<T>(x);
     for (const T value : x) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+TYPED_TEST(RowOpsTest, ExponentialSumIsThatOfADoubleWhateverTheElementsAre) {
+  using T = TypeParam;
+  SplitMix64 rng(10);
+  for (const std::size_t size : {1U, 3U, 4U, 7U, 1000U, 49152U}) {
+    for (const double limit : {1.0, 30.0, 3000.0}) {
+      const auto x = random_row<T>(rng, size, limit);
+      const T largest = *std::ranges::max_element(x);
+      EXPECT_EQ(maximum<T>(x), largest);
+      long double total = 0;
+      for (const T value : x) {
+        total += std::exp(static_cast<long double>(value) - static_cast<long double>(largest));
+      }
+      EXPECT_NEAR(exponential_sum<T>(x) / static_cast<double>(total), 1.0, 1e-14) << size;
+    }
   }
 }
 

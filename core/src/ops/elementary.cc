@@ -35,10 +35,6 @@ Double2 multiply(Double2 a, Double2 b) noexcept {
   return two_sum(p.high, p.low + (a.high * b.low + a.low * b.high));
 }
 
-double power_of_two(std::int64_t exponent) noexcept {
-  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
-}
-
 double sine_kernel(double x, double tail) noexcept {
   const double z = x * x;
   const double r = 8.33333333332248946124e-03 +
@@ -66,24 +62,32 @@ double cosine_kernel(double x, double tail) noexcept {
 
 float exponential(float x) noexcept { return exponential(splat(x), exponential_constants)[0]; }
 
-double exponential(double x) noexcept {
-  if (!(x > -746.0)) return x < 0.0 ? 0.0 : x;  // underflow; a NaN stays
-  if (x > 710.0) x = 710.0;                     // overflows below
-  constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52: rounds to the nearest integer
-  const double n = (x * 1.44269504088896338700e+00 + shift) - shift;
-  const double high = x - n * 6.93147180369123816490e-01;
-  const double low = n * 1.90821492927058770002e-10;
-  const double r = high - low;
-  const double t = r * r;
-  const double c =
+double exponential(double x) noexcept { return exponential(f64x2{x, x})[0]; }
+
+f64x2 exponential(f64x2 x) noexcept {
+  // Beyond these the result is 0 or infinity. A NaN passes both comparisons.
+  x = x < -746.0 ? f64x2{-746.0, -746.0} : x;
+  x = x > 710.0 ? f64x2{710.0, 710.0} : x;
+  // 1.5 * 2^52: adding it rounds to an integer and leaves that in the low bits.
+  const f64x2 shift = {6755399441055744.0, 6755399441055744.0};
+  const f64x2 shifted = x * 1.44269504088896338700e+00 + shift;
+  const f64x2 n = shifted - shift;
+  const f64x2 high = x - n * 6.93147180369123816490e-01;
+  const f64x2 low = n * 1.90821492927058770002e-10;
+  const f64x2 r = high - low;
+  const f64x2 t = r * r;
+  const f64x2 c =
       r - t * (1.66666666666666019037e-01 +
                t * (-2.77777777770155933842e-03 +
                     t * (6.61375632143793436117e-05 +
                          t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))));
-  const double y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
-  const auto k = static_cast<std::int64_t>(n);
-  const std::int64_t half = k / 2;
-  return y * power_of_two(half) * power_of_two(k - half);
+  const f64x2 y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
+  // 2^n in two factors, since n reaches from -1076 to 1024.
+  const i64x2 exponent = std::bit_cast<i64x2>(shifted) - std::bit_cast<i64x2>(shift);
+  const i64x2 first = std::bit_cast<i64x2>(n * 0.5 + shift) - std::bit_cast<i64x2>(shift);
+  const i64x2 second = exponent - first;
+  return y * std::bit_cast<f64x2>((first + 1023) << 52) *
+         std::bit_cast<f64x2>((second + 1023) << 52);
 }
 
 double logarithm(double x) noexcept {

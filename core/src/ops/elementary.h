@@ -13,6 +13,7 @@ namespace kvlens::ops {
 // NaN.
 [[nodiscard]] float exponential(float x) noexcept;
 [[nodiscard]] double exponential(double x) noexcept;
+[[nodiscard]] f64x2 exponential(f64x2 x) noexcept;  // each lane has the bits of the scalar form
 // Natural logarithm, x > 0 and finite. Error at most 1 ulp.
 [[nodiscard]] double logarithm(double x) noexcept;
 
@@ -76,10 +77,9 @@ inline constexpr ExponentialConstants exponential_constants = {splat(-104.0f),
   return p * std::bit_cast<f32x4>((first + k.bias) << 23) *
          std::bit_cast<f32x4>((second + k.bias) << 23);
 }
-// Double needs no constants in registers: its lanes are computed one by one.
+// Double, which is for reference, builds its constants anew.
 [[nodiscard]] inline f64x4 exponential(f64x4 x, const ExponentialConstants&) noexcept {
-  return {f64x2{exponential(x.low[0]), exponential(x.low[1])},
-          f64x2{exponential(x.high[0]), exponential(x.high[1])}};
+  return {exponential(x.low), exponential(x.high)};
 }
 
 }  // namespace kvlens::ops

@@ -71,7 +71,6 @@ struct PairDot {
   }
   // Columns 4v .. 4v + 3, twice.
   static i16x8 input_for_signed(const Int8Block& x, std::size_t v) noexcept {
-    using i64x2 = std::int64_t __attribute__((vector_size(16)));
     const auto four = load_as<std::int64_t>(x.wide + 4 * v);
     return std::bit_cast<i16x8>(i64x2{four, four});
   }

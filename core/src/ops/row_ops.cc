@@ -16,7 +16,15 @@ f64x4 larger(f64x4 a, f64x4 b) noexcept {
             a.high[1] < b.high[1] ? b.high[1] : a.high[1]}};
 }
 
-// The largest element, whatever the order; NaNs are passed over.
+f64x4 load_doubles(const double* from) noexcept { return load(from); }
+f64x4 load_doubles(const float* from) noexcept {
+  using f32x2 = float __attribute__((vector_size(8)));
+  return {__builtin_convertvector(load_as<f32x2>(from), f64x2),
+          __builtin_convertvector(load_as<f32x2>(from + 2), f64x2)};
+}
+
+}  // namespace
+
 template <class T>
 T maximum(std::span<const T> x) noexcept {
   T largest = x[0];
@@ -38,8 +46,6 @@ T maximum(std::span<const T> x) noexcept {
   }
   return largest;
 }
-
-}  // namespace
 
 template <class T>
 void rms_norm(std::span<const T> x, std::span<const T> gain, T eps, std::span<T> out) noexcept {
@@ -88,6 +94,21 @@ void softmax(std::span<T> x) noexcept {
 }
 
 template <class T>
+double exponential_sum(std::span<const T> x) noexcept {
+  const auto largest = static_cast<double>(maximum(x));
+  const std::size_t whole = whole_lanes(x.size());
+  f64x4 total = splat(0.0);
+  for (std::size_t i = 0; i < whole; i += n_lanes) {
+    total = total + exponential(load_doubles(x.data() + i) - splat(largest), exponential_constants);
+  }
+  double rest = 0;
+  for (std::size_t i = whole; i < x.size(); ++i) {
+    rest += exponential(static_cast<double>(x[i]) - largest);
+  }
+  return sum(total) + rest;
+}
+
+template <class T>
 void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) noexcept {
   const std::size_t whole = whole_lanes(gate.size());
   const ExponentialConstants constants = in_register(exponential_constants);
@@ -127,6 +148,10 @@ template void rms_norm(std::span<const float>, std::span<const float>, float,
                        std::span<float>) noexcept;
 template void rms_norm(std::span<const double>, std::span<const double>, double,
                        std::span<double>) noexcept;
+template float maximum(std::span<const float>) noexcept;
+template double maximum(std::span<const double>) noexcept;
+template double exponential_sum(std::span<const float>) noexcept;
+template double exponential_sum(std::span<const double>) noexcept;
 template void softmax(std::span<float>) noexcept;
 template void softmax(std::span<double>) noexcept;
 template void swiglu(std::span<const float>, std::span<const float>, std::span<float>) noexcept;

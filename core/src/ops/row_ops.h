@@ -26,6 +26,14 @@ void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) no
 template <class T>
 void add(std::span<T> x, std::span<const T> y) noexcept;
 
+// The largest element, whatever the order; NaNs are passed over. x is not empty.
+template <class T>
+[[nodiscard]] T maximum(std::span<const T> x) noexcept;
+
+// Sum of exp(x - max(x)), computed in double.
+template <class T>
+[[nodiscard]] double exponential_sum(std::span<const T> x) noexcept;
+
 // Index of the first NaN or infinity.
 template <class T>
 [[nodiscard]] std::optional<std::size_t> first_non_finite(std::span<const T> x) noexcept;

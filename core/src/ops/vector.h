@@ -26,6 +26,7 @@ using u8x16 = std::uint8_t __attribute__((vector_size(16)));
 using i16x8 = std::int16_t __attribute__((vector_size(16)));
 using u16x8 = std::uint16_t __attribute__((vector_size(16)));
 using i32x4 = std::int32_t __attribute__((vector_size(16)));
+using i64x2 = std::int64_t __attribute__((vector_size(16)));
 using u32x4 = std::uint32_t __attribute__((vector_size(16)));
 
 // Two halves rather than one 32-byte vector: passing those by value has no stable ABI without AVX.
