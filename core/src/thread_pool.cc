@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -25,12 +26,27 @@ void relax() noexcept {
   __builtin_ia32_pause();
 #endif
 }
-// Roughly 100 microseconds, longer than the serial parts between two pieces of work.
-#if defined(__x86_64__) || defined(__i386__)
-constexpr int spin_limit = 4'000;
-#else
-constexpr int spin_limit = 60'000;
-#endif
+// Longer than the serial parts between two pieces of work: to wake a sleeper takes longer than most
+// pieces do. Looks differ tenfold between machines and compilers, so the time is what counts; the
+// clock costs more than many looks.
+constexpr auto spin_time = std::chrono::microseconds(200);
+constexpr int looks_a_time = 1'000;
+
+// Whether `done` becomes true while it is looked at again and again.
+template <class Done>
+bool spin_until(Done done) noexcept {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end{};
+  while (true) {
+    for (int i = 0; i < looks_a_time; ++i) {
+      if (done()) return true;
+      relax();
+    }
+    const Clock::time_point now = Clock::now();
+    if (end == Clock::time_point{}) end = now + spin_time;
+    if (now >= end) return false;
+  }
+}
 
 }  // namespace
 
@@ -67,10 +83,8 @@ struct ThreadPool::State {
 
   // The generation after `seen`.
   std::uint32_t wait_for_work(std::uint32_t seen) noexcept {
-    for (int i = 0; i < spin_limit; ++i) {
-      const std::uint32_t now = generation.load(std::memory_order_acquire);
-      if (now != seen) return now;
-      relax();
+    if (spin_until([&] { return generation.load(std::memory_order_acquire) != seen; })) {
+      return generation.load();
     }
     pthread_mutex_lock(&mutex);
     sleepers.fetch_add(1);
@@ -89,10 +103,7 @@ struct ThreadPool::State {
   }
 
   void wait_for_parts() noexcept {
-    for (int i = 0; i < spin_limit; ++i) {
-      if (unfinished.load(std::memory_order_acquire) == 0) return;
-      relax();
-    }
+    if (spin_until([&] { return unfinished.load(std::memory_order_acquire) == 0; })) return;
     pthread_mutex_lock(&mutex);
     caller_sleeps = true;
     while (unfinished.load() != 0) pthread_cond_wait(&changed, &mutex);

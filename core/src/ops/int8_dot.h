@@ -60,6 +60,7 @@ inline i32x4 add_pairs(i32x4 low, i32x4 high) noexcept {
 struct PairDot {
   // Groups of rows that one input row is multiplied with at a time, such that registers suffice.
   static constexpr std::size_t most_groups_side_by_side = 2;
+  static constexpr bool two_vectors_of_signed_input = false;
   struct Sum {
     i32x4 low;  // pairs of rows 0 and 1
     i32x4 high;
@@ -110,6 +111,7 @@ inline i32x4 quad_dot(i8x16 bytes, i8x16 seven_bits, i32x4 sum) noexcept {
 // Relaxed SIMD, and native code.
 struct QuadDot {
   static constexpr std::size_t most_groups_side_by_side = 4;
+  static constexpr bool two_vectors_of_signed_input = true;
   using Sum = i32x4;
   // Bytes 4v .. 4v + 3 of 32, four times.
   static i8x16 four(const void* bytes, std::size_t v) noexcept {

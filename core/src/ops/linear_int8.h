@@ -25,6 +25,7 @@ template <class Dot, std::size_t span, bool is_signed, bool with_min, int offset
 struct ChunkKernel {
   static constexpr std::size_t n_spans = chunk_values / span;
   static constexpr std::size_t vectors = vectors_a_chunk / n_spans;  // in a span
+  static constexpr bool reads_weights_again = is_signed && Dot::two_vectors_of_signed_input;
   using Sum = typename Dot::Sum;
 
   // What the exact dot of span `index` begins with.
@@ -145,12 +146,14 @@ struct Panel {
         // of all the others in memory.
         KVLENS_NO_UNROLL
         for (std::size_t v = span() * Kernel::vectors; v < (span() + 1) * Kernel::vectors; ++v) {
-          u8x16 quants[n_tile_groups];
-          for (std::size_t g = 0; g < n_tile_groups; ++g) quants[g] = weights[g]->quants[v];
+          const u8x16* quants[n_tile_groups];
+          for (std::size_t g = 0; g < n_tile_groups; ++g) quants[g] = &weights[g]->quants[v];
           for (std::size_t r = 0; r < n_inputs; ++r) {
             const auto input = Kernel::input(x[r * x_stride], v);
             for (std::size_t g = 0; g < n_tile_groups; ++g) {
-              Kernel::add(sums[g][r], quants[g], input);
+              Kernel::add(sums[g][r], *quants[g], input);
+              // Two vectors of a signed input leave no registers for weights: they are read again.
+              if constexpr (Kernel::reads_weights_again) pin_address(quants[g]);
             }
           }
         }

@@ -106,6 +106,14 @@ inline void pin([[maybe_unused]] V& value) noexcept {
 #endif
 }
 
+// Has what is read from there before and after read twice.
+template <class V>
+inline void pin_address([[maybe_unused]] const V*& from) noexcept {
+#if defined(__wasm__)
+  __asm__("" : "+r"(from));
+#endif
+}
+
 // Has the value computed, and what it was loaded from read, though nothing uses it.
 template <class V>
 inline void keep(const V& value) noexcept {
