@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <string>
 
 #include "kvlens/memory.h"
@@ -71,6 +70,22 @@ Result<Buffer<Candidate>> candidates_of(std::span<const T> logits) {
     candidates[token] = candidate(logits, token);
   }
   return candidates;
+}
+
+// The best, in order, as many as there is room for: a heap of the best so far, the last of them on
+// top. Of equals the first stays.
+template <class T>
+void rank(std::span<const T> logits, std::span<Candidate> best) {
+  if (best.empty()) return;
+  for (std::size_t token = 0; token < best.size(); ++token) best[token] = candidate(logits, token);
+  std::ranges::make_heap(best, ranks_before);
+  for (std::size_t token = best.size(); token < logits.size(); ++token) {
+    if (static_cast<double>(logits[token]) <= best.front().logit) continue;
+    std::ranges::pop_heap(best, ranks_before);
+    best.back() = candidate(logits, token);
+    std::ranges::push_heap(best, ranks_before);
+  }
+  std::ranges::sort_heap(best, ranks_before);
 }
 
 // The first of the largest.
@@ -202,11 +217,9 @@ Result<std::vector<RankedToken>> top_tokens(std::span<const T> logits, std::size
   KVLENS_CHECK(check(logits));
   const auto largest = static_cast<double>(ops::maximum(logits));
   const double log_total = ops::logarithm(ops::exponential_sum(logits));
-  KVLENS_TRY(auto candidates, Buffer<Candidate>::uninitialised(std::min(n, logits.size())));
-  const auto all =
-      std::views::iota(std::size_t{0}, logits.size()) |
-      std::views::transform([&](std::size_t token) { return candidate(logits, token); });
-  std::ranges::partial_sort_copy(all, candidates.span(), ranks_before);
+  const std::size_t n_ranked = std::min(n, logits.size());
+  KVLENS_TRY(auto candidates, Buffer<Candidate>::uninitialised(n_ranked));
+  rank(logits, candidates.span());
   std::vector<RankedToken> ranked;
   ranked.reserve(candidates.size());
   for (const Candidate& each : candidates.span()) {

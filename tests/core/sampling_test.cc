@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 #include "support/expect.h"
 
@@ -266,6 +268,21 @@ TEST(TopTokensTest, AreRankedWithTheirLogProbabilities) {
     EXPECT_EQ(top[i].token, tokens[i]);
     EXPECT_EQ(top[i].logit, halves[tokens[i]]);
     EXPECT_NEAR(top[i].logprob, std::log(probabilities[i]), exact);
+  }
+}
+
+TEST(TopTokensTest, AreTheFirstOfAllInOrderAndOfEqualsTheLowerId) {
+  SplitMix64 rng(2027);
+  std::vector<float> logits(300);
+  for (float& logit : logits) logit = static_cast<float>(rng.next() % 40);  // many ties
+  std::vector<std::uint32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::uint32_t token) { return logits[token]; });
+  for (const std::size_t n : {1U, 2U, 7U, 40U, 299U, 300U}) {
+    const auto top = must(top_tokens(std::span<const float>(logits), n));
+    ASSERT_EQ(top.size(), n);
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(top[i].token, order[i]) << n;
   }
 }
 

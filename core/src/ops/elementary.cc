@@ -62,32 +62,8 @@ double cosine_kernel(double x, double tail) noexcept {
 
 float exponential(float x) noexcept { return exponential(splat(x), exponential_constants)[0]; }
 
-double exponential(double x) noexcept { return exponential(f64x2{x, x})[0]; }
-
-f64x2 exponential(f64x2 x) noexcept {
-  // Beyond these the result is 0 or infinity. A NaN passes both comparisons.
-  x = x < -746.0 ? f64x2{-746.0, -746.0} : x;
-  x = x > 710.0 ? f64x2{710.0, 710.0} : x;
-  // 1.5 * 2^52: adding it rounds to an integer and leaves that in the low bits.
-  const f64x2 shift = {6755399441055744.0, 6755399441055744.0};
-  const f64x2 shifted = x * 1.44269504088896338700e+00 + shift;
-  const f64x2 n = shifted - shift;
-  const f64x2 high = x - n * 6.93147180369123816490e-01;
-  const f64x2 low = n * 1.90821492927058770002e-10;
-  const f64x2 r = high - low;
-  const f64x2 t = r * r;
-  const f64x2 c =
-      r - t * (1.66666666666666019037e-01 +
-               t * (-2.77777777770155933842e-03 +
-                    t * (6.61375632143793436117e-05 +
-                         t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))));
-  const f64x2 y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
-  // 2^n in two factors, since n reaches from -1076 to 1024.
-  const i64x2 exponent = std::bit_cast<i64x2>(shifted) - std::bit_cast<i64x2>(shift);
-  const i64x2 first = std::bit_cast<i64x2>(n * 0.5 + shift) - std::bit_cast<i64x2>(shift);
-  const i64x2 second = exponent - first;
-  return y * std::bit_cast<f64x2>((first + 1023) << 52) *
-         std::bit_cast<f64x2>((second + 1023) << 52);
+double exponential(double x) noexcept {
+  return exponential(f64x2{x, x}, exponential_constants_double)[0];
 }
 
 double logarithm(double x) noexcept {

@@ -13,7 +13,6 @@ namespace kvlens::ops {
 // NaN.
 [[nodiscard]] float exponential(float x) noexcept;
 [[nodiscard]] double exponential(double x) noexcept;
-[[nodiscard]] f64x2 exponential(f64x2 x) noexcept;  // each lane has the bits of the scalar form
 // Natural logarithm, x > 0 and finite. Error at most 1 ulp.
 [[nodiscard]] double logarithm(double x) noexcept;
 
@@ -77,9 +76,67 @@ inline constexpr ExponentialConstants exponential_constants = {splat(-104.0f),
   return p * std::bit_cast<f32x4>((first + k.bias) << 23) *
          std::bit_cast<f32x4>((second + k.bias) << 23);
 }
-// Double, which is for reference, builds its constants anew.
-[[nodiscard]] inline f64x4 exponential(f64x4 x, const ExponentialConstants&) noexcept {
-  return {exponential(x.low), exponential(x.high)};
+
+// The same of the double exponential.
+struct ExponentialConstantsDouble {
+  f64x2 lowest;
+  f64x2 highest;
+  f64x2 shift;  // 1.5 * 2^52
+  f64x2 inverse_ln2;
+  f64x2 ln2_high;
+  f64x2 ln2_low;
+  f64x2 p5, p4, p3, p2, p1;
+  f64x2 one, two, half;
+  i64x2 bias;
+};
+inline constexpr ExponentialConstantsDouble exponential_constants_double = {
+    splat2(-746.0),
+    splat2(710.0),
+    splat2(6755399441055744.0),
+    splat2(1.44269504088896338700e+00),
+    splat2(6.93147180369123816490e-01),
+    splat2(1.90821492927058770002e-10),
+    splat2(4.13813679705723846039e-08),
+    splat2(-1.65339022054652515390e-06),
+    splat2(6.61375632143793436117e-05),
+    splat2(-2.77777777770155933842e-03),
+    splat2(1.66666666666666019037e-01),
+    splat2(1.0),
+    splat2(2.0),
+    splat2(0.5),
+    i64x2{1023, 1023}};
+
+// Two exponentials; each lane has the bits of the scalar form.
+[[nodiscard]] inline f64x2 exponential(f64x2 x, const ExponentialConstantsDouble& k) noexcept {
+  x = x < k.lowest ? k.lowest : x;
+  x = k.highest < x ? k.highest : x;
+  const f64x2 shifted = x * k.inverse_ln2 + k.shift;
+  const f64x2 n = shifted - k.shift;
+  const f64x2 high = x - n * k.ln2_high;
+  const f64x2 low = n * k.ln2_low;
+  const f64x2 r = high - low;
+  const f64x2 t = r * r;
+  const f64x2 c = r - t * (k.p1 + t * (k.p2 + t * (k.p3 + t * (k.p4 + t * k.p5))));
+  const f64x2 y = k.one - ((low - (r * c) / (k.two - c)) - high);
+  // 2^n in two factors, since n reaches from -1076 to 1024.
+  const i64x2 exponent = std::bit_cast<i64x2>(shifted) - std::bit_cast<i64x2>(k.shift);
+  const i64x2 first = std::bit_cast<i64x2>(n * k.half + k.shift) - std::bit_cast<i64x2>(k.shift);
+  const i64x2 second = exponent - first;
+  return y * std::bit_cast<f64x2>((first + k.bias) << 52) *
+         std::bit_cast<f64x2>((second + k.bias) << 52);
+}
+[[nodiscard]] inline f64x4 exponential(f64x4 x, const ExponentialConstantsDouble& k) noexcept {
+  return {exponential(x.low, k), exponential(x.high, k)};
+}
+
+// The constants for lanes of T.
+template <class T>
+[[nodiscard]] inline auto exponential_constants_for() noexcept {
+  if constexpr (std::is_same_v<T, float>) {
+    return in_register(exponential_constants);
+  } else {
+    return in_register(exponential_constants_double);
+  }
 }
 
 }  // namespace kvlens::ops

@@ -72,7 +72,7 @@ template <class T>
 void softmax(std::span<T> x) noexcept {
   const T largest = maximum(std::span<const T>(x));
   const std::size_t whole = whole_lanes(x.size());
-  const ExponentialConstants constants = in_register(exponential_constants);
+  const auto constants = exponential_constants_for<T>();
   Lanes<T> total = splat(T{0});
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     const Lanes<T> value = exponential(load(x.data() + i) - splat(largest), constants);
@@ -97,9 +97,10 @@ template <class T>
 double exponential_sum(std::span<const T> x) noexcept {
   const auto largest = static_cast<double>(maximum(x));
   const std::size_t whole = whole_lanes(x.size());
+  const auto constants = exponential_constants_for<double>();
   f64x4 total = splat(0.0);
   for (std::size_t i = 0; i < whole; i += n_lanes) {
-    total = total + exponential(load_doubles(x.data() + i) - splat(largest), exponential_constants);
+    total = total + exponential(load_doubles(x.data() + i) - splat(largest), constants);
   }
   double rest = 0;
   for (std::size_t i = whole; i < x.size(); ++i) {
@@ -111,7 +112,7 @@ double exponential_sum(std::span<const T> x) noexcept {
 template <class T>
 void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) noexcept {
   const std::size_t whole = whole_lanes(gate.size());
-  const ExponentialConstants constants = in_register(exponential_constants);
+  const auto constants = exponential_constants_for<T>();
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     const Lanes<T> g = load(gate.data() + i);
     const Lanes<T> silu = g / (splat(T{1}) + exponential(splat(T{0}) - g, constants));

@@ -75,6 +75,7 @@ inline void store_part(T* to, const Lanes<T>& value, std::size_t count) noexcept
 }
 
 constexpr f32x4 splat(float value) noexcept { return f32x4{value, value, value, value}; }
+constexpr f64x2 splat2(double value) noexcept { return f64x2{value, value}; }
 inline f64x4 splat(double value) noexcept { return {f64x2{value, value}, f64x2{value, value}}; }
 constexpr i32x4 splat(std::int32_t value) noexcept { return i32x4{value, value, value, value}; }
 
