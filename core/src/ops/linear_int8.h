@@ -86,12 +86,13 @@ struct Panel {
   // Output groups x input rows of a tile: eight sums, which with what they read fit 16 registers.
   static constexpr std::size_t tile_groups = 4;
   static constexpr std::size_t tile_inputs = 2;
+  // Of the groups of a tile side by side, so that a step's weights lie at one address and after it.
   struct Chunk {
-    u8x16 quants[vectors_a_chunk];
-    f32x4 scale[Kernel::n_spans];
-    f32x4 min[Kernel::n_spans];
+    u8x16 quants[vectors_a_chunk][tile_groups];
+    f32x4 scale[Kernel::n_spans][tile_groups];
+    f32x4 min[tile_groups][Kernel::n_spans];
   };
-  Chunk chunks[max_groups][max_chunks];
+  Chunk chunks[max_groups / tile_groups][max_chunks];
   std::size_t n_groups;
   std::size_t n_chunks;
 
@@ -132,9 +133,9 @@ struct Panel {
         total[g][r] = begin ? splat(0.0f) : load(y + r * y_stride + 4 * g);
       }
     }
-    for (std::size_t c = 0; c < n_chunks; ++c, ++x) {
-      const Chunk* weights[n_tile_groups];
-      for (std::size_t g = 0; g < n_tile_groups; ++g) weights[g] = &chunks[first_group + g][c];
+    const Chunk* weights = chunks[first_group / tile_groups];
+    const std::size_t first = first_group % tile_groups;  // 0 but for what is left of a tile
+    for (std::size_t c = 0; c < n_chunks; ++c, ++x, ++weights) {
       unroll<Kernel::n_spans>([&](auto span) __attribute__((always_inline)) {
         typename Kernel::Sum sums[n_tile_groups][n_inputs];
         for (std::size_t g = 0; g < n_tile_groups; ++g) {
@@ -146,26 +147,26 @@ struct Panel {
         // of all the others in memory.
         KVLENS_NO_UNROLL
         for (std::size_t v = span() * Kernel::vectors; v < (span() + 1) * Kernel::vectors; ++v) {
-          const u8x16* quants[n_tile_groups];
-          for (std::size_t g = 0; g < n_tile_groups; ++g) quants[g] = &weights[g]->quants[v];
+          const u8x16* quants = weights->quants[v] + first;
           for (std::size_t r = 0; r < n_inputs; ++r) {
             const auto input = Kernel::input(x[r * x_stride], v);
             for (std::size_t g = 0; g < n_tile_groups; ++g) {
-              Kernel::add(sums[g][r], *quants[g], input);
-              // Two vectors of a signed input leave no registers for weights: they are read again.
-              if constexpr (Kernel::reads_weights_again) pin_address(quants[g]);
+              Kernel::add(sums[g][r], quants[g], input);
             }
+            // Two vectors of a signed input leave no registers for weights: they are read again.
+            if constexpr (Kernel::reads_weights_again) pin_address(quants);
           }
         }
         for (std::size_t g = 0; g < n_tile_groups; ++g) {
           for (std::size_t r = 0; r < n_inputs; ++r) {
-            Kernel::finish(total[g][r], sums[g][r], x[r * x_stride], weights[g]->scale[span()]);
+            Kernel::finish(total[g][r], sums[g][r], x[r * x_stride],
+                           weights->scale[span()][first + g]);
           }
         }
       });
       for (std::size_t g = 0; g < n_tile_groups; ++g) {
         for (std::size_t r = 0; r < n_inputs; ++r) {
-          Kernel::add_min(total[g][r], x[r * x_stride], weights[g]->min);
+          Kernel::add_min(total[g][r], x[r * x_stride], weights->min[first + g]);
         }
       }
     }
@@ -279,17 +280,19 @@ class Int8Kernels {
     panel.n_chunks = blocks * n_chunks;
     for (std::size_t g = 0; g < panel.n_groups; ++g) {
       const std::byte* block = group(matrix, row + g * packed_rows) + first_block * packed_bytes;
-      auto* chunk = panel.chunks[g];
+      constexpr std::size_t tile_groups = panel.tile_groups;
+      auto* chunk = panel.chunks[g / tile_groups];
+      const std::size_t lane = g % tile_groups;
       for (std::size_t b = 0; b < blocks; ++b, block += packed_bytes, chunk += n_chunks) {
         BlockScales scales;
         Format::scales(block, constants, scales);
         unroll<n_chunks>([&](auto c) __attribute__((always_inline)) {
           for_vectors([&](auto v) __attribute__((always_inline)) {
-            chunk[c()].quants[v()] = Format::template quants<c(), v()>(block, constants);
+            chunk[c()].quants[v()][lane] = Format::template quants<c(), v()>(block, constants);
           });
           for (std::size_t s = 0; s < n_spans; ++s) {
-            chunk[c()].scale[s] = scales.scale[c() * n_spans + s];
-            if constexpr (Format::with_min) chunk[c()].min[s] = scales.min[c() * n_spans + s];
+            chunk[c()].scale[s][lane] = scales.scale[c() * n_spans + s];
+            if constexpr (Format::with_min) chunk[c()].min[lane][s] = scales.min[c() * n_spans + s];
           }
         });
       }
