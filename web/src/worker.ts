@@ -1,10 +1,11 @@
 /**
  * `kvlens/worker`: the worker that `createEngine` starts. It does nothing but answer its page.
  */
-import { expose, type Endpoint } from 'comlink';
+import { expose, transfer, type Endpoint } from 'comlink';
 
 import { nodeEndpoint, type NodePort } from './engine/node-endpoint.js';
 import { toPlainError, type CallEvent, type Reply, type WorkerPort } from './engine/messages.js';
+import { movedBuffers } from './engine/moved.js';
 import { Service, type Call } from './engine/service.js';
 
 const service = new Service();
@@ -14,7 +15,10 @@ let send: (callId: number, event: CallEvent) => Promise<void> = () => Promise.re
 const port: WorkerPort = {
   listen(onEvent) {
     // What the page's own callback throws is the page's to deal with.
-    send = (callId, event) => Promise.resolve(onEvent(callId, event)).catch(() => {});
+    send = (callId, event) => {
+      const buffers = event.kind === 'token' ? movedBuffers(event.token) : [];
+      return Promise.resolve(onEvent(callId, transfer(event, buffers))).catch(() => {});
+    };
   },
 
   async call(callId, method, args): Promise<Reply> {
@@ -28,7 +32,8 @@ const port: WorkerPort = {
     };
     try {
       const run = service[method as keyof Service] as (call: Call, ...args: unknown[]) => unknown;
-      return { ok: true, value: await run.call(service, call, ...args) };
+      const value = await run.call(service, call, ...args);
+      return transfer({ ok: true, value }, movedBuffers(value));
     } catch (error) {
       return { ok: false, error: toPlainError(error) };
     } finally {

@@ -22,6 +22,7 @@ import type {
   Work,
 } from '../types.js';
 import { breathe } from './breathe.js';
+import { copyOfEvidence } from './moved.js';
 
 /** What a call may be given beside its arguments. */
 export interface Running {
@@ -240,7 +241,7 @@ export class WorkerSession {
   #done<S extends Step<ComputeType>>(step: S): S {
     const { logits, evidence, ...info } = step;
     this.#lastStep = info;
-    this.#evidence = evidence ?? this.#evidence;
+    if (evidence) this.#evidence = copyOfEvidence(evidence);
     if (info.phase === 'extend') this.#prefixLengths = undefined;
     else this.#prefixLengths?.push(info.kvLen);
     return step;
