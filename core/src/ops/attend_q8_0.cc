@@ -154,20 +154,19 @@ void store_q8_0(std::span<const float> row, std::byte* to) noexcept {
 std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, std::size_t group,
                      std::size_t begin, std::size_t end, float scale, float* out,
                      std::size_t out_stride) noexcept {
-  const std::size_t row_bytes = bytes_a_row(rows.head_dim);
   std::uint64_t n_scores = 0;
   for_head_tiles<true>(group, [&](auto width, std::size_t g) {
     WideQueries<width()> queries;
     for (std::size_t h = 0; h < width(); ++h) {
       queries.scale[h] = scale * to_words(q + (g + h) * q_stride, rows.head_dim, queries.words[h]);
     }
-    n_scores +=
-        width() *
-        for_key_tiles<keys_a_tile(width()), true>(
-            rows.keys, row_bytes, begin, end, [&](auto n_keys, std::size_t p, std::size_t apart) {
-              score_tile<width(), n_keys()>(rows.keys + p * row_bytes, apart, rows.head_dim,
-                                            queries, out + g * out_stride + p, out_stride);
-            });
+    n_scores += width() * for_key_tiles<keys_a_tile(width()), true>(
+                              rows.keys, bytes_a_row(rows.head_dim), begin, end,
+                              [&](auto n_keys, std::size_t p, std::size_t apart) {
+                                score_tile<width(), n_keys()>(
+                                    rows.keys + p * bytes_a_row(rows.head_dim), apart,
+                                    rows.head_dim, queries, out + g * out_stride + p, out_stride);
+                              });
   });
   return n_scores;
 }

@@ -38,8 +38,9 @@ void for_head_tiles(std::size_t count, F f) noexcept {
   }
 }
 
+// At least 1, whatever the row.
 constexpr std::size_t rows_a_page(std::size_t row_bytes) noexcept {
-  return std::max<std::size_t>(1, page_bytes / row_bytes);
+  return row_bytes == 0 || row_bytes > page_bytes ? 1 : page_bytes / row_bytes;
 }
 // How far the keys of a tile lie from one another: a number of pages where there are enough.
 constexpr std::size_t keys_apart(std::size_t furthest, std::size_t row_bytes) noexcept {

@@ -280,7 +280,7 @@ class Int8Kernels {
     panel.n_chunks = blocks * n_chunks;
     for (std::size_t g = 0; g < panel.n_groups; ++g) {
       const std::byte* block = group(matrix, row + g * packed_rows) + first_block * packed_bytes;
-      constexpr std::size_t tile_groups = panel.tile_groups;
+      constexpr std::size_t tile_groups = Panel<Kernel>::tile_groups;
       auto* chunk = panel.chunks[g / tile_groups];
       const std::size_t lane = g % tile_groups;
       for (std::size_t b = 0; b < blocks; ++b, block += packed_bytes, chunk += n_chunks) {
