@@ -16,7 +16,7 @@ constexpr std::size_t row_tile = 8;
 
 // f(rows) as what they hold.
 template <class T, class F>
-AttendWork with_stored(const KeyValueRows& rows, F f) noexcept {
+std::uint64_t with_stored(const KeyValueRows& rows, F f) noexcept {
   const auto as = [&]<class S>(const S*) {
     return f(StoredRows<S>{reinterpret_cast<const S*>(rows.keys),
                            reinterpret_cast<const S*>(rows.values), rows.head_dim});
@@ -28,10 +28,30 @@ AttendWork with_stored(const KeyValueRows& rows, F f) noexcept {
   return as(static_cast<const T*>(nullptr));
 }
 
-template <class Rows, class T>
-AttendWork weigh(const Rows& rows, const T* q, std::size_t q_stride, std::size_t group,
-                 std::size_t begin, std::size_t end, T scale, T* weights,
-                 std::size_t weights_stride) noexcept {
+// The stored type's kernels.
+template <class T>
+std::uint64_t scores(const KeyValueRows& rows, const T* q, std::size_t q_stride, std::size_t group,
+                     std::size_t begin, std::size_t end, T scale, T* out,
+                     std::size_t out_stride) noexcept {
+  return with_stored<T>(rows, [&](const auto& stored) {
+    return scores(stored, q, q_stride, group, begin, end, scale, out, out_stride);
+  });
+}
+template <class T>
+std::uint64_t mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
+                  std::size_t group, std::size_t begin, std::size_t end, bool followed, T* out,
+                  std::size_t out_stride) noexcept {
+  return with_stored<T>(rows, [&](const auto& stored) {
+    return mix(stored, weights, weights_stride, group, begin, end, followed, out, out_stride);
+  });
+}
+
+}  // namespace
+
+template <class T>
+AttendWork attention_weights(const KeyValueRows& rows, const T* q, std::size_t q_stride,
+                             std::size_t group, std::size_t begin, std::size_t end, T scale,
+                             T* weights, std::size_t weights_stride) noexcept {
   for (std::size_t g = 0; g < group; ++g) std::fill_n(weights + g * weights_stride, begin, T{0});
   const AttendWork work{
       .scores = scores(rows, q, q_stride, group, begin, end, scale, weights, weights_stride)};
@@ -41,10 +61,10 @@ AttendWork weigh(const Rows& rows, const T* q, std::size_t q_stride, std::size_t
   return work;
 }
 
-template <class Rows, class T>
-AttendWork mix_all(const Rows& rows, const T* weights, std::size_t weights_stride,
-                   std::size_t group, std::size_t begin, std::size_t end, T* out,
-                   std::size_t out_stride) noexcept {
+template <class T>
+AttendWork attention_mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
+                         std::size_t group, std::size_t begin, std::size_t end, T* out,
+                         std::size_t out_stride) noexcept {
   for (std::size_t g = 0; g < group; ++g) std::fill_n(out + g * out_stride, rows.head_dim, T{0});
   AttendWork work;
   for (std::size_t p = begin; p < end; p = next_block(p)) {
@@ -55,10 +75,10 @@ AttendWork mix_all(const Rows& rows, const T* weights, std::size_t weights_strid
   return work;
 }
 
-template <class Rows, class T>
-AttendWork attend_rows(const Rows& rows, const T* q, std::size_t row_stride, std::size_t group,
-                       std::size_t first_position, std::size_t n_rows, std::size_t window, T scale,
-                       std::span<T> scratch, T* out) noexcept {
+template <class T>
+AttendWork attend_block(const KeyValueRows& rows, const T* q, std::size_t row_stride,
+                        std::size_t group, std::size_t first_position, std::size_t n_rows,
+                        std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
   const std::size_t head_dim = rows.head_dim;
   const std::size_t stride = first_position + n_rows;  // of a head's weights
   AttendWork work;
@@ -67,9 +87,10 @@ AttendWork attend_rows(const Rows& rows, const T* q, std::size_t row_stride, std
   };
   if (n_rows == 1) {  // nothing to share a block of keys with
     const std::size_t begin = window_begin(first_position);
-    work = weigh(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
+    work =
+        attention_weights(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
     work.mixed_rows =
-        mix_all(rows, scratch.data(), stride, group, begin, stride, out, head_dim).mixed_rows;
+        attention_mix(rows, scratch.data(), stride, group, begin, stride, out, head_dim).mixed_rows;
     return work;
   }
   for (std::size_t tile = 0; tile < n_rows; tile += row_tile) {
@@ -104,36 +125,6 @@ AttendWork attend_rows(const Rows& rows, const T* q, std::size_t row_stride, std
     });
   }
   return work;
-}
-
-}  // namespace
-
-template <class T>
-AttendWork attention_weights(const KeyValueRows& rows, const T* q, std::size_t q_stride,
-                             std::size_t group, std::size_t begin, std::size_t end, T scale,
-                             T* weights, std::size_t weights_stride) noexcept {
-  return with_stored<T>(rows, [&](const auto& stored) {
-    return weigh(stored, q, q_stride, group, begin, end, scale, weights, weights_stride);
-  });
-}
-
-template <class T>
-AttendWork attention_mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
-                         std::size_t group, std::size_t begin, std::size_t end, T* out,
-                         std::size_t out_stride) noexcept {
-  return with_stored<T>(rows, [&](const auto& stored) {
-    return mix_all(stored, weights, weights_stride, group, begin, end, out, out_stride);
-  });
-}
-
-template <class T>
-AttendWork attend_block(const KeyValueRows& rows, const T* q, std::size_t row_stride,
-                        std::size_t group, std::size_t first_position, std::size_t n_rows,
-                        std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
-  return with_stored<T>(rows, [&](const auto& stored) {
-    return attend_rows(stored, q, row_stride, group, first_position, n_rows, window, scale, scratch,
-                       out);
-  });
 }
 
 std::size_t attend_scratch(std::size_t n_rows, std::size_t group, std::size_t end) noexcept {
