@@ -125,7 +125,9 @@ inline constexpr ExponentialConstantsDouble exponential_constants_double = {
   return y * std::bit_cast<f64x2>((first + k.bias) << 52) *
          std::bit_cast<f64x2>((second + k.bias) << 52);
 }
-[[nodiscard]] inline f64x4 exponential(f64x4 x, const ExponentialConstantsDouble& k) noexcept {
+// A function of its own: double is for reference, and modules are downloaded.
+[[nodiscard, gnu::noinline]] inline f64x4 exponential(
+    f64x4 x, const ExponentialConstantsDouble& k) noexcept {
   return {exponential(x.low, k), exponential(x.high, k)};
 }
 
