@@ -147,6 +147,8 @@ const tokenizer: Case[] = [
   { name: 'no tokens', code: 'invalid_file', says: ['tokenizer.ggml.tokens', 'absent'], breaks: without('tokenizer.ggml.tokens') },
   { name: 'tokens that are numbers', code: 'invalid_file', says: ['tokenizer.ggml.tokens', 'strings'], breaks: set('tokenizer.ggml.tokens', { type: 'ints', value: [1, 2] }) },
   { name: 'a token twice', code: 'invalid_file', says: ['tokenizer.ggml.tokens', '"a"', 'unique'], breaks: set('tokenizer.ggml.tokens', { type: 'strings', value: ['<unk>', '<s>', '</s>', 'a', 'b', 'a'] }) },
+  // In time that grows with the file, not with its square.
+  { name: 'the last of 200,000 tokens twice', code: 'invalid_file', says: ['"t199999"', 'unique'], breaks: set('tokenizer.ggml.tokens', { type: 'strings', value: [...Array.from({ length: 200_000 }, (_, i) => `t${i}`), 't199999'] }) },
   { name: 'no scores', code: 'invalid_file', says: ['tokenizer.ggml.scores', 'absent'], breaks: without('tokenizer.ggml.scores') },
   { name: 'a score too few', code: 'invalid_file', says: ['length of tokenizer.ggml.scores', 'is 5', '6'], breaks: set('tokenizer.ggml.scores', { type: 'floats', value: [0, 0, 0, 0, 0] }) },
   { name: 'a type too many', code: 'invalid_file', says: ['length of tokenizer.ggml.token_type', 'is 7'], breaks: set('tokenizer.ggml.token_type', { type: 'ints', value: [1, 1, 1, 1, 1, 1, 1] }) },

@@ -33,7 +33,8 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
     throw invalid(file, `${prefix}.tokens`, undefined, 'an array of strings');
   }
   if (new Set(tokens).size !== tokens.length) {
-    const twice = tokens.find((token, i) => tokens.indexOf(token) !== i);
+    const seen = new Set<string>();
+    const twice = tokens.find((token) => seen.size === seen.add(token).size);
     throw invalid(file, `${prefix}.tokens`, twice, 'unique tokens');
   }
   const types = ofLength(metadata, `${prefix}.token_type`, tokens.length)
