@@ -11,9 +11,6 @@
 
 namespace kvlens::ops {
 
-// Columns of values that a tile mixes: a cache line of floats.
-inline constexpr std::size_t tile_columns = 16;
-
 // Whether tiles are of several heads and keys. Double is for reference: the size of its code counts
 // more than its speed.
 template <class T>
@@ -62,19 +59,18 @@ T value_of(T stored) noexcept {
   return stored;
 }
 
-// Values to be used next: a tile that mixes others reads a cache line of them at each of its
-// positions, so that they come from memory meanwhile. The tiles of all columns together touch every
-// line of a block, each a part of it in order.
+// Vectors of keys that a tile multiplies at once, and of values that it mixes: as many as registers
+// hold beside the sums.
 template <class S>
-struct Ahead {
-  const S* from;
-  std::size_t line;  // values in one; 0: nothing is to come
-};
-// With half the lines to fetch in the same time the machine's own prefetches do better alone. For
-// keys it is the other way round: pages hold fewer floats, and touching them ahead costs more than
-// it gives.
+constexpr std::size_t key_vectors = std::is_same_v<S, BFloat16> ? 2 : 1;
 template <class S>
-constexpr bool touches_ahead = sizeof(S) >= sizeof(float);
+constexpr std::size_t value_vectors = std::is_same_v<S, BFloat16> ? 2 : 4;
+// Whether values are read once for each head rather than held: bfloat16 would be widened each time.
+template <class S>
+constexpr bool rereads_values = !std::is_same_v<S, BFloat16>;
+
+// Whether a new page of keys is touched ahead. Pages hold fewer floats: for them that costs more
+// than it gives.
 template <class S>
 constexpr bool touches_pages = sizeof(S) < sizeof(float);
 
@@ -82,24 +78,30 @@ constexpr bool touches_pages = sizeof(S) < sizeof(float);
 template <std::size_t n_heads, std::size_t n_keys, class S, class T>
 inline void score_tile(const S* keys, std::size_t apart, std::size_t head_dim, const T* q,
                        std::size_t q_stride, T scale, T* out, std::size_t out_stride) noexcept {
+  // All keys at once would not fit the registers beside the sums.
+  constexpr bool one_by_one = std::is_same_v<S, float>;
   Lanes<T> products[n_heads][n_keys] = {};
-  const auto step = [&](std::size_t d, auto load_lanes) {
+  const auto step = [&](std::size_t d, auto load_lanes) __attribute__((always_inline)) {
     Vectors<T, decltype(load_lanes(q))::count> query[n_heads];
     for (std::size_t g = 0; g < n_heads; ++g) query[g] = load_lanes(q + g * q_stride + d);
     for (std::size_t k = 0; k < n_keys; ++k) {
-      const auto key = load_lanes(keys + k * apart * head_dim + d);
+      auto key = load_lanes(keys + k * apart * head_dim + d);
       for (std::size_t v = 0; v < key.count; ++v) {
+        if constexpr (one_by_one) pin(key.v[v]);
         for (std::size_t g = 0; g < n_heads; ++g) {
           products[g][k] = products[g][k] + query[g].v[v] * key.v[v];
+          if constexpr (one_by_one) pin(products[g][k]);
         }
       }
     }
   };
+  constexpr std::size_t n_vectors = key_vectors<S>;
   std::size_t d = 0;
-  for (; d + 2 * n_lanes <= head_dim; d += 2 * n_lanes) {
-    step(d, [](const auto* from) { return load_vectors<2>(from); });
+  KVLENS_NO_UNROLL
+  for (; d + n_vectors * n_lanes <= head_dim; d += n_vectors * n_lanes) {
+    step(d, [](const auto* from) { return load_vectors<n_vectors>(from); });
   }
-  if (d + n_lanes <= head_dim) {
+  if (n_vectors > 1 && d + n_lanes <= head_dim) {
     step(d, [](const auto* from) { return load_vectors<1>(from); });
     d += n_lanes;
   }
@@ -135,24 +137,25 @@ template <class S, class T>
 template <std::size_t n_heads, std::size_t n_vectors, class S, class T>
 inline void mix_tile(const S* values, std::size_t head_dim, const T* weights,
                      std::size_t weights_stride, std::size_t n_positions, T* out,
-                     std::size_t out_stride, const Ahead<S>& ahead) noexcept {
+                     std::size_t out_stride) noexcept {
   Lanes<T> total[n_heads][n_vectors];
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
       total[g][v] = load(out + g * out_stride + v * n_lanes);
     }
   }
-  i32x4 touched = {};
   for (std::size_t p = 0; p < n_positions; ++p, values += head_dim) {
-    if constexpr (touches_ahead<S>) touched ^= load_as<i32x4>(ahead.from + p * ahead.line);
-    const auto row = load_vectors<n_vectors>(values);
-    for (std::size_t v = 0; v < n_vectors; ++v) {
-      for (std::size_t g = 0; g < n_heads; ++g) {
+    auto row = load_vectors<n_vectors>(values);
+    for (std::size_t g = 0; g < n_heads; ++g) {
+      for (std::size_t v = 0; v < n_vectors; ++v) {
         total[g][v] = total[g][v] + splat(weights[g * weights_stride + p]) * row.v[v];
+      }
+      if constexpr (rereads_values<S>) {
+        pin_address(values);
+        row = load_vectors<n_vectors>(values);
       }
     }
   }
-  pin(touched);
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
       store(out + g * out_stride + v * n_lanes, total[g][v]);
@@ -161,11 +164,11 @@ inline void mix_tile(const S* values, std::size_t head_dim, const T* weights,
 }
 
 // out += weights x values over positions [begin, end) of one block; returns the value rows taken,
-// once a head. `followed`: a whole block comes after it.
+// once a head.
 template <class S, class T>
 [[gnu::noinline]] std::uint64_t mix(const StoredRows<S>& rows, const T* weights,
                                     std::size_t weights_stride, std::size_t group,
-                                    std::size_t begin, std::size_t end, bool followed, T* out,
+                                    std::size_t begin, std::size_t end, T* out,
                                     std::size_t out_stride) noexcept {
   const std::size_t head_dim = rows.head_dim;
   std::uint64_t n_rows = 0;
@@ -173,18 +176,17 @@ template <class S, class T>
     const S* values = rows.values + begin * head_dim;
     const T* head_weights = weights + g * weights_stride + begin;
     T* head_out = out + g * out_stride;
+    const auto tile = [&](auto n_vectors, std::size_t d) {
+      mix_tile<width(), n_vectors()>(values + d, head_dim, head_weights, weights_stride,
+                                     end - begin, head_out + d, out_stride);
+    };
+    constexpr std::size_t n_vectors = value_vectors<S>;
     std::size_t d = 0;
-    for (; d + tile_columns <= head_dim; d += tile_columns) {
-      // Of the next block, position_block lines for each tile.
-      const Ahead<S> ahead =
-          followed ? Ahead<S>{values + (end - begin) * head_dim + d * position_block, tile_columns}
-                   : Ahead<S>{values, 0};
-      mix_tile<width(), tile_columns / n_lanes>(values + d, head_dim, head_weights, weights_stride,
-                                                end - begin, head_out + d, out_stride, ahead);
+    for (; d + n_vectors * n_lanes <= head_dim; d += n_vectors * n_lanes) {
+      tile(std::integral_constant<std::size_t, n_vectors>{}, d);
     }
     for (; d + n_lanes <= head_dim; d += n_lanes) {
-      mix_tile<width(), 1>(values + d, head_dim, head_weights, weights_stride, end - begin,
-                           head_out + d, out_stride, Ahead<S>{values, 0});
+      tile(std::integral_constant<std::size_t, 1>{}, d);
     }
     for (; d < head_dim; ++d) {
       for (std::size_t h = 0; h < width(); ++h) {

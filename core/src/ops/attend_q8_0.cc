@@ -172,8 +172,8 @@ std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, s
 }
 
 std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, bool /*followed*/,
-                  float* out, std::size_t out_stride) noexcept {
+                  std::size_t group, std::size_t begin, std::size_t end, float* out,
+                  std::size_t out_stride) noexcept {
   const std::size_t row_bytes = bytes_a_row(rows.head_dim);
   const std::size_t n_positions = end - begin;
   const std::byte* values = rows.values + begin * row_bytes;

@@ -33,9 +33,9 @@ std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, s
 // out += weights x values over positions [begin, end) of one block of them: a block of columns at a
 // time, the products of weights and scales are rounded to 16 bits with a scale of their own, and
 // their integer dot with the bytes, which is exact, is added once. Returns the value rows taken,
-// once a head. `followed` is for other kinds of rows.
+// once a head.
 std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, bool followed, float* out,
+                  std::size_t group, std::size_t begin, std::size_t end, float* out,
                   std::size_t out_stride) noexcept;
 
 }  // namespace kvlens::ops

@@ -77,7 +77,7 @@ inline f32x4 load_bfloats(const void* from) noexcept {
 }
 // As `load` and `load_part` of vector.h.
 inline f32x4 load(const BFloat16* from) noexcept { return load_bfloats(from); }
-inline f32x4 load_part(const BFloat16* from, std::size_t count) noexcept {
+[[gnu::noinline]] inline f32x4 load_part(const BFloat16* from, std::size_t count) noexcept {
   BFloat16 lanes[n_lanes] = {};
   for (std::size_t i = 0; i < count; ++i) lanes[i] = from[i];
   return load(lanes);

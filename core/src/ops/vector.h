@@ -60,9 +60,10 @@ template <class T>
 inline void store(T* to, const Lanes<T>& value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
-// The first `count` < 4 lanes; the others are zero.
+// The first `count` < 4 lanes; the others are zero. Rare, so a function of its own: modules are
+// downloaded.
 template <class T>
-inline Lanes<T> load_part(const T* from, std::size_t count) noexcept {
+[[gnu::noinline]] inline Lanes<T> load_part(const T* from, std::size_t count) noexcept {
   T lanes[n_lanes] = {};
   for (std::size_t i = 0; i < count; ++i) lanes[i] = from[i];
   return load(lanes);
