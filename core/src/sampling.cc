@@ -79,11 +79,16 @@ void rank(std::span<const T> logits, std::span<Candidate> best) {
   if (best.empty()) return;
   for (std::size_t token = 0; token < best.size(); ++token) best[token] = candidate(logits, token);
   std::ranges::make_heap(best, ranks_before);
-  for (std::size_t token = best.size(); token < logits.size(); ++token) {
-    if (static_cast<double>(logits[token]) <= best.front().logit) continue;
-    std::ranges::pop_heap(best, ranks_before);
-    best.back() = candidate(logits, token);
-    std::ranges::push_heap(best, ranks_before);
+  constexpr std::size_t stretch = 64;  // passed over at once where none is better
+  for (std::size_t begin = best.size(); begin < logits.size(); begin += stretch) {
+    const auto next = logits.subspan(begin, std::min(stretch, logits.size() - begin));
+    if (static_cast<double>(ops::maximum(next)) <= best.front().logit) continue;
+    for (std::size_t token = begin; token < begin + next.size(); ++token) {
+      if (static_cast<double>(logits[token]) <= best.front().logit) continue;
+      std::ranges::pop_heap(best, ranks_before);
+      best.back() = candidate(logits, token);
+      std::ranges::push_heap(best, ranks_before);
+    }
   }
   std::ranges::sort_heap(best, ranks_before);
 }
@@ -118,28 +123,49 @@ Result<void> penalise(std::span<Candidate> candidates, std::span<const std::uint
   return {};
 }
 
-// How many of the ranked candidates stay, given their weights (the first is 1).
-std::size_t nucleus(std::span<const double> weights, double total, const SamplingConfig& config) {
-  std::size_t kept = weights.size();
-  if (config.top_p < 1.0) {
-    CompensatedSum cumulative;
-    for (kept = 0; kept < weights.size();) {
-      cumulative.add(weights[kept++]);
-      if (cumulative.value() / total >= config.top_p) break;
-    }
-  }
-  while (kept > 1 && weights[kept - 1] < config.min_p) --kept;
-  return kept;
-}
-
 double total_of(std::span<const double> weights) {
   CompensatedSum total;
   for (const double weight : weights) total.add(weight);
   return total.value();
 }
 
+// The candidates' weights, in their order.
+Result<Buffer<double>> weights_of(std::span<const Candidate> candidates, double largest,
+                                  double temperature) {
+  KVLENS_TRY(auto weights, Buffer<double>::uninitialised(candidates.size()));
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    weights[i] = (candidates[i].logit - largest) / temperature;
+  }
+  ops::exponentials(weights.span());
+  return weights;
+}
+
+// Ranks as many candidates as it takes to know what top_p and min_p leave, of which there are few
+// as a rule: they come first. Returns how many they are. The first `ranked` are in order already;
+// `total` is of all weights.
+std::size_t cut(std::span<Candidate> candidates, std::size_t ranked, double largest, double total,
+                const SamplingConfig& config) {
+  CompensatedSum cumulative;
+  for (std::size_t kept = 0; kept < candidates.size();) {
+    if (kept == ranked) {
+      ranked = 4 * std::max<std::size_t>(ranked, 64);
+      if (4 * ranked > candidates.size()) ranked = candidates.size();
+      const auto at = [&](std::size_t i) {
+        return candidates.begin() + static_cast<std::ptrdiff_t>(i);
+      };
+      std::ranges::partial_sort(at(kept), at(ranked), candidates.end(), ranks_before);
+    }
+    const double weight = ops::exponential((candidates[kept].logit - largest) / config.temperature);
+    if (kept > 0 && weight < config.min_p) return kept;
+    ++kept;
+    cumulative.add(weight);
+    if (config.top_p < 1 && cumulative.value() / total >= config.top_p) return kept;
+  }
+  return candidates.size();
+}
+
 // The candidate whose half-open interval of the cumulative weights holds `unit`.
-Draw draw_at(double unit, std::span<const Candidate> ranked, std::span<const double> weights) {
+Draw draw_at(double unit, std::span<const Candidate> candidates, std::span<const double> weights) {
   const double total = total_of(weights);
   CompensatedSum cumulative;
   double start = 0;
@@ -148,7 +174,7 @@ Draw draw_at(double unit, std::span<const Candidate> ranked, std::span<const dou
     cumulative.add(weights[index]);
     const double end = last ? 1.0 : cumulative.value() / total;
     if (unit < end || last) {
-      return {.token = ranked[index].token,
+      return {.token = candidates[index].token,
               .probability = end - start,
               .unit_draw = unit,
               .interval_start = start,
@@ -191,25 +217,25 @@ Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, Spl
     return certain(std::ranges::min_element(candidates.span(), ranks_before)->token);
   }
 
-  const std::size_t n_ranked =
-      config.top_k == 0 ? candidates.size() : std::min(config.top_k, candidates.size());
-  const std::span<Candidate> all = candidates.span();
-  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(n_ranked), ranks_before);
-  const std::span<Candidate> ranked = all.first(n_ranked);
-  const double largest = ranked[0].logit;
-  KVLENS_TRY(auto weights, Buffer<double>::uninitialised(n_ranked));
-  const auto weigh = [&](std::size_t n) {
-    for (std::size_t index = 0; index < n; ++index) {
-      const double logit = ranked[index].logit;
-      weights[index] =
-          logit == largest ? 1.0 : ops::exponential((logit - largest) / config.temperature);
-    }
-    return std::span<const double>(weights.span().first(n));
-  };
-  const std::span<const double> by_rank = weigh(n_ranked);
-  const std::size_t kept = nucleus(by_rank, total_of(by_rank), config);
-  std::ranges::sort(ranked.first(kept), {}, &Candidate::token);
-  return draw_at(rng.unit(), ranked.first(kept), weigh(kept));
+  std::span<Candidate> kept = candidates.span();
+  std::size_t ranked = 0;
+  if (config.top_k != 0 && config.top_k < kept.size()) {
+    ranked = config.top_k;
+    std::ranges::partial_sort(kept, kept.begin() + static_cast<std::ptrdiff_t>(ranked),
+                              ranks_before);
+    kept = kept.first(ranked);
+  }
+  const double largest = std::ranges::max(kept, {}, &Candidate::logit).logit;
+  KVLENS_TRY(auto weights, weights_of(kept, largest, config.temperature));
+  if (config.top_p < 1 || config.min_p > 0) {
+    kept = kept.first(cut(kept, ranked, largest, total_of(weights.span()), config));
+    ranked = kept.size();
+  }
+  if (ranked != 0) {
+    std::ranges::sort(kept, {}, &Candidate::token);
+    KVLENS_TRY(weights, weights_of(kept, largest, config.temperature));
+  }
+  return draw_at(rng.unit(), kept, weights.span());
 }
 
 template <class T>

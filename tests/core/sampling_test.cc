@@ -199,6 +199,74 @@ TEST(SamplingTest, SumsAreCompensated) {
   EXPECT_LT(draw.interval_end, 1.0 - 0x1p-36);
 }
 
+// The rules word for word: rank all, cut, sort by id, add.
+Draw draw_by_the_rules(std::span<const double> logits, const SamplingConfig& config, double unit) {
+  std::vector<std::uint32_t> kept(logits.size());
+  std::iota(kept.begin(), kept.end(), 0U);
+  std::ranges::stable_sort(kept, std::greater{}, [&](std::uint32_t id) { return logits[id]; });
+  const double largest = logits[kept[0]];
+  const auto weight = [&](std::uint32_t id) {
+    return std::exp((static_cast<long double>(logits[id]) - largest) / config.temperature);
+  };
+  const auto total = [&] {
+    long double sum = 0;
+    for (const std::uint32_t id : kept) sum += weight(id);
+    return sum;
+  };
+  if (config.top_k != 0 && config.top_k < kept.size()) kept.resize(config.top_k);
+  if (config.top_p < 1) {
+    const long double enough = config.top_p * total();
+    std::size_t n = 0;
+    for (long double sum = 0; n < kept.size() && sum < enough; ++n) sum += weight(kept[n]);
+    kept.resize(n);
+  }
+  while (kept.size() > 1 && weight(kept.back()) < config.min_p) kept.pop_back();
+  std::ranges::sort(kept);
+  const long double all = total();
+  long double start = 0;
+  for (std::size_t i = 0;; ++i) {
+    const long double end = start + weight(kept[i]) / all;
+    if (unit < end || i + 1 == kept.size()) {
+      return {.token = kept[i],
+              .probability = static_cast<double>(end - start),
+              .unit_draw = unit,
+              .interval_start = static_cast<double>(start),
+              .interval_end = static_cast<double>(end),
+              .candidates = kept.size()};
+    }
+    start = end;
+  }
+}
+
+TEST(SamplingTest, FollowsTheRulesWhateverTheVocabularyAndTheCuts) {
+  SplitMix64 rng(2030);
+  const auto one_of = [&]<class T>(std::initializer_list<T> values) {
+    return values.begin()[rng.next() % values.size()];
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<double> logits(one_of({1U, 2U, 63U, 64U, 65U, 300U, 2000U}));
+    const double spread = one_of({0.01, 1.0, 10.0, 100.0});
+    for (double& logit : logits) {
+      logit = std::round((rng.unit() + rng.unit() + rng.unit()) * 64) / 64 * spread;  // ties
+    }
+    const SamplingConfig config{
+        .greedy = false,
+        .temperature = one_of({0.3, 1.0, 1.7}),
+        .top_k = one_of({std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{500}}),
+        .top_p = one_of({0.01, 0.5, 0.95, 1.0}),
+        .min_p = one_of({0.0, 0.05, 0.7})};
+    SplitMix64 ahead = rng;
+    const Draw expected = draw_by_the_rules(logits, config, ahead.unit());
+    const Draw draw = must(sample(std::span<const double>(logits), config, rng));
+    SCOPED_TRACE("round " + std::to_string(round) + " of SplitMix64(2030)");
+    EXPECT_EQ(draw.token, expected.token);
+    EXPECT_EQ(draw.candidates, expected.candidates);
+    EXPECT_EQ(draw.unit_draw, expected.unit_draw);
+    EXPECT_NEAR(draw.interval_start, expected.interval_start, exact);
+    EXPECT_NEAR(draw.interval_end, expected.interval_end, exact);
+  }
+}
+
 TEST(SamplingTest, FloatAndDoubleLogitsOfTheSameValuesDrawTheSame) {
   const std::vector<float> narrow = {0.5F, -1.25F, 3.0F, 2.0F};
   const std::vector<double> wide(narrow.begin(), narrow.end());

@@ -16,11 +16,10 @@ f64x4 larger(f64x4 a, f64x4 b) noexcept {
             a.high[1] < b.high[1] ? b.high[1] : a.high[1]}};
 }
 
-f64x4 load_doubles(const double* from) noexcept { return load(from); }
-f64x4 load_doubles(const float* from) noexcept {
-  using f32x2 = float __attribute__((vector_size(8)));
-  return {__builtin_convertvector(load_as<f32x2>(from), f64x2),
-          __builtin_convertvector(load_as<f32x2>(from + 2), f64x2)};
+f64x4 to_doubles(f64x4 v) noexcept { return v; }
+f64x4 to_doubles(f32x4 v) noexcept {
+  return {__builtin_convertvector(__builtin_shufflevector(v, v, 0, 1), f64x2),
+          __builtin_convertvector(__builtin_shufflevector(v, v, 2, 3), f64x2)};
 }
 
 }  // namespace
@@ -95,18 +94,27 @@ void softmax(std::span<T> x) noexcept {
 
 template <class T>
 double exponential_sum(std::span<const T> x) noexcept {
-  const auto largest = static_cast<double>(maximum(x));
+  const T largest = maximum(x);
   const std::size_t whole = whole_lanes(x.size());
-  const auto constants = exponential_constants_for<double>();
+  const auto constants = exponential_constants_for<T>();
   f64x4 total = splat(0.0);
   for (std::size_t i = 0; i < whole; i += n_lanes) {
-    total = total + exponential(load_doubles(x.data() + i) - splat(largest), constants);
+    total = total + to_doubles(exponential(load(x.data() + i) - splat(largest), constants));
   }
   double rest = 0;
   for (std::size_t i = whole; i < x.size(); ++i) {
-    rest += exponential(static_cast<double>(x[i]) - largest);
+    rest += static_cast<double>(exponential(x[i] - largest));
   }
   return sum(total) + rest;
+}
+
+void exponentials(std::span<double> x) noexcept {
+  const std::size_t whole = whole_lanes(x.size());
+  const auto constants = exponential_constants_for<double>();
+  for (std::size_t i = 0; i < whole; i += n_lanes) {
+    store(x.data() + i, exponential(load(x.data() + i), constants));
+  }
+  for (std::size_t i = whole; i < x.size(); ++i) x[i] = exponential(x[i]);
 }
 
 template <class T>

@@ -30,9 +30,12 @@ void add(std::span<T> x, std::span<const T> y) noexcept;
 template <class T>
 [[nodiscard]] T maximum(std::span<const T> x) noexcept;
 
-// Sum of exp(x - max(x)), computed in double.
+// Sum of exp(x - max(x)): exponentials of T, added in double.
 template <class T>
 [[nodiscard]] double exponential_sum(std::span<const T> x) noexcept;
+
+// x = exp(x).
+void exponentials(std::span<double> x) noexcept;
 
 // Index of the first NaN or infinity.
 template <class T>
