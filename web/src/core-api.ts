@@ -28,6 +28,7 @@ import type {
   Schedule,
   Step,
   StepInfo,
+  StepOptions,
   TokenIds,
   Verification,
   Work,
@@ -220,18 +221,18 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
    * Several tokens on an empty cache. Errors: call_in_progress, not_empty, empty_prompt,
    * prompt_exceeds_capacity, token_out_of_range, non_finite_value, out_of_memory, work_overflow.
    */
-  prefill(tokens: TokenIds, options?: CaptureOptions): Step<C>;
+  prefill(tokens: TokenIds, options?: StepOptions): Step<C>;
   /** One token onto a filled cache. Errors: as prefill, not_prefilled, cache_full. */
-  decode(token: number, options?: CaptureOptions): Step<C>;
+  decode(token: number, options?: StepOptions): Step<C>;
   /** Several tokens onto a filled cache; they count as decode tokens. Errors: as decode. */
-  extend(tokens: TokenIds, options?: CaptureOptions): Step<C>;
+  extend(tokens: TokenIds, options?: StepOptions): Step<C>;
 
   /**
    * The same calls in steps, for progress and abort: `begin` checks everything, `advance` computes up to
    * `chunkRows` further rows and returns how many are left, `finish` commits. Until then nothing of it
    * can be seen, and every other call is `call_in_progress`. An error abandons the call.
    */
-  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: CaptureOptions): void;
+  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void;
   advance(): number;
   finish(): Step<C>;
   /** Drops the call that is open, without a trace. */

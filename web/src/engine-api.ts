@@ -29,6 +29,7 @@ import type {
   SamplingOptions,
   Step,
   StepInfo,
+  StepOptions,
   Tensor,
   TokenIds,
   Verification,
@@ -250,7 +251,7 @@ export interface LongCallOptions {
 }
 
 /** Options of one forward call. */
-export interface CallOptions extends CaptureOptions, LongCallOptions {}
+export interface CallOptions extends StepOptions, LongCallOptions {}
 
 /** State of a session at one moment. */
 export interface SessionState {

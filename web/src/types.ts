@@ -236,6 +236,15 @@ export interface Evidence<C extends ComputeType = ComputeType> {
   readonly stages: readonly StageTensor<C>[];
 }
 
+/** What a call hands out beside what it did. */
+export interface StepOptions extends CaptureOptions {
+  /**
+   * Whether the step has a copy of the logits; true when left out. They are in the session either way: see its
+   * `logits`, `topTokens` and `sample`.
+   */
+  readonly logits?: boolean;
+}
+
 /** Which call a step was. */
 export type StepPhase = 'prefill' | 'decode' | 'extend';
 
@@ -258,7 +267,7 @@ export interface StepInfo {
 
 /** What one call did. */
 export interface Step<C extends ComputeType = ComputeType> extends StepInfo {
-  /** `[vocabSize]`, after the last row; a copy. */
+  /** `[vocabSize]`, after the last row; a copy, or empty with `logits: false`. */
   readonly logits: FloatArray<C>;
   /** Present when it was asked for. */
   readonly evidence?: Evidence<C>;

@@ -1,7 +1,7 @@
 // The cache is only an optimisation: for every storage type, both compute types, every way of splitting
 // a prompt, and every position, cached logits are the bytes of a complete-prefix replay.
 import { beforeAll, describe, expect, test } from 'vitest';
-import { DTYPES, type ComputeType, type Core } from 'kvlens/core';
+import { DTYPES, type ComputeType, type Core, type StepOptions } from 'kvlens/core';
 import { sameBytes, sharedCore } from '../../support/kvlens.js';
 import { typedConfig, typedModel } from '../../support/typed-models.js';
 
@@ -98,4 +98,28 @@ test('evidence is what was computed: it costs no bit, and its rows are the cache
   expect(decoded.evidence!.attention.shape).toEqual([1, 8, 1, T + 1]);
   expect(watched.lastEvidence).toBe(decoded.evidence);
   for (const handle of [plain, watched, model]) handle.dispose();
+});
+
+test('a step without logits leaves the same ones in the session', () => {
+  const model = typedModel(core, 'q4_0');
+  const session = core.createSession(model);
+  const kept = core.createSession(model);
+  const stepwise = (options: StepOptions) => (each: typeof session) => {
+    each.begin('extend', tokens.slice(6), options);
+    while (each.advance() > 0);
+    return each.finish();
+  };
+  for (const call of [
+    (options: StepOptions) => (each: typeof session) => each.prefill(tokens.slice(0, 3), options),
+    (options: StepOptions) => (each: typeof session) => each.decode(tokens[3]!, options),
+    (options: StepOptions) => (each: typeof session) => each.extend(tokens.slice(4, 6), options),
+    stepwise,
+  ]) {
+    const { logits, milliseconds: _, ...step } = call({})(session);
+    const { logits: none, milliseconds: __, ...without } = call({ logits: false })(kept);
+    expect(none).toHaveLength(0);
+    expect(without).toEqual(step);
+    expect(sameBytes(kept.logits(), logits)).toBe(true);
+  }
+  for (const handle of [session, kept, model]) handle.dispose();
 });

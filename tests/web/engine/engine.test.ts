@@ -263,6 +263,9 @@ describe('calls', () => {
       const contrast = await session.contrast();
       expect(contrast).toMatchObject({ cachedScoreValues: 5 * 8 * (15 + 6), replayScoreValues: 5 * 8 * (25 + 36) });
       expect(await session.state()).toMatchObject({ kvLen: 6, hasLogits: true, callInProgress: false, work: await session.work() });
+      const { logits } = await session.decode(3, { logits: false });
+      expect(logits).toHaveLength(0);
+      expect(await session.logits()).toEqual((await session.replay()).logits.data);
       await session.truncate(5);
       await rejection('no_logits', session.logits());
       await session.reset();

@@ -66,6 +66,11 @@ export function string(field: string, value: unknown): string {
   return value;
 }
 
+export function flag(field: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw invalidArgument(field, value, 'true, false');
+}
+
 export function dtype(field: string, value: unknown): DType {
   return oneOf(field, value, DTYPES);
 }

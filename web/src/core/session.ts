@@ -16,6 +16,7 @@ import type {
   Schedule,
   Step,
   StepInfo,
+  StepOptions,
   StepPhase,
   TokenIds,
   Verification,
@@ -36,6 +37,7 @@ import { addWork, workFrom, zeroWork } from './work.js';
 interface OpenCall<C extends ComputeType> {
   readonly phase: StepPhase;
   readonly lengthsBefore: readonly number[];
+  readonly copiesLogits: boolean;
   readonly capture: EvidenceCapture<C> | undefined;
   milliseconds: number;
 }
@@ -111,25 +113,26 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     return this.#lastEvidence;
   }
 
-  prefill(tokens: TokenIds, options?: CaptureOptions): Step<C> {
+  prefill(tokens: TokenIds, options?: StepOptions): Step<C> {
     const ids = check.counts('tokens', tokens);
     return this.#step('prefill', ids.length, options, (recorder) => this.raw.prefill(ids, recorder));
   }
 
-  decode(token: number, options?: CaptureOptions): Step<C> {
+  decode(token: number, options?: StepOptions): Step<C> {
     check.count('token', token);
     return this.#step('decode', 1, options, (recorder) => this.raw.decode(token, recorder));
   }
 
-  extend(tokens: TokenIds, options?: CaptureOptions): Step<C> {
+  extend(tokens: TokenIds, options?: StepOptions): Step<C> {
     const ids = check.counts('tokens', tokens);
     return this.#step('extend', ids.length, options, (recorder) => this.raw.extend(ids, recorder));
   }
 
-  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: CaptureOptions): void {
+  begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void {
     const ids = check.counts('tokens', tokens);
     if (phase !== 'prefill' && phase !== 'extend') throw check.invalidArgument('phase', phase, 'prefill, extend');
     check.capture(options, this.#model.config.nLayers);
+    check.flag('logits', options?.logits ?? true);
     this.#call((raw) => unwrap(phase === 'prefill' ? raw.beginPrefill(ids) : raw.beginExtend(ids)));
     this.#open = this.#openCall(phase, ids.length, options);
   }
@@ -139,7 +142,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   finish(): Step<C> {
-    const step = this.#inOpenCall((raw, open) => this.#copyStep(unwrap(raw.finish(open.capture?.recorder ?? null))));
+    const step = this.#inOpenCall((raw, open) => this.#copyStep(unwrap(raw.finish(open.capture?.recorder ?? null)), open));
     const open = this.#open!;
     this.#open = undefined;
     return this.#record(open, step);
@@ -156,8 +159,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   beginReplay(options: ReplayOptions = {}): CoreStepwiseReplay<C> {
     const ids = options.tokens === undefined ? this.tokens() : check.counts('tokens', options.tokens);
-    const allLogits = options.allLogits ?? false;
-    if (typeof allLogits !== 'boolean') throw check.invalidArgument('allLogits', allLogits, 'true, false');
+    const allLogits = check.flag('allLogits', options.allLogits ?? false);
     const { raw } = this;
     const { vocabSize } = this.#model.config;
     const replay = CoreStepwiseReplay.begin(
@@ -303,10 +305,11 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     return Array.from({ length: this.#cache.nLayers }, (_, layer) => this.#cache.layer(layer).len);
   }
 
-  #openCall(phase: StepPhase, nRows: number, options: CaptureOptions | undefined): OpenCall<C> {
+  #openCall(phase: StepPhase, nRows: number, options: StepOptions | undefined): OpenCall<C> {
     return {
       phase,
       lengthsBefore: this.#layerLengths(),
+      copiesLogits: check.flag('logits', options?.logits ?? true),
       capture: EvidenceCapture.start(this.instance, this.#model, this.compute, options, this.kvLen, nRows),
       milliseconds: 0,
     };
@@ -315,7 +318,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   #step(
     phase: StepPhase,
     nRows: number,
-    options: CaptureOptions | undefined,
+    options: StepOptions | undefined,
     run: (recorder: EvidenceCapture<C>['recorder'] | null) => Outcome<StepValue<Float32Array>>,
   ): Step<C> {
     const open = this.#openCall(phase, nRows, options);
@@ -323,7 +326,7 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
       const start = performance.now();
       const value = this.instance.call(() => unwrap(run(open.capture?.recorder ?? null)));
       open.milliseconds = performance.now() - start;
-      return this.#record(open, this.#copyStep(value));
+      return this.#record(open, this.#copyStep(value, open));
     } catch (error) {
       open.capture?.end();
       throw error;
@@ -354,8 +357,9 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   /** The logits are a view until they are copied. */
-  #copyStep(value: StepValue<Float32Array>): StepValue<FloatArray<C>> {
-    return { ...value, logits: copyOf(value.logits) as FloatArray<C> };
+  #copyStep(value: StepValue<Float32Array>, { copiesLogits }: OpenCall<C>): StepValue<FloatArray<C>> {
+    const wanted = copiesLogits ? value.logits : value.logits.subarray(0, 0);
+    return { ...value, logits: copyOf(wanted) as FloatArray<C> };
   }
 
   /** What a call that has succeeded leaves behind, in the session and for its caller. */

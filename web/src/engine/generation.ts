@@ -4,7 +4,7 @@ import * as check from '../core/arguments.js';
 import { addWork, zeroWork } from '../core/work.js';
 import { isKvLensError } from '../errors.js';
 import type { Tokenizer } from '../text/tokenizer.js';
-import type { CaptureOptions, Evidence, SamplingOptions, StepInfo, Work } from '../types.js';
+import type { CaptureOptions, Evidence, SamplingOptions, StepInfo, StepOptions, Work } from '../types.js';
 import { breathe } from './breathe.js';
 import { StopStrings } from './stop-strings.js';
 import { aborted, type Running, type WorkerSession } from './worker-session.js';
@@ -93,12 +93,13 @@ async function run(
 ): Promise<Omit<GenerationResult, 'promptTokens' | 'milliseconds' | 'rngState'>> {
   const { session } = target;
   const { signal } = running;
-  const capture: CaptureOptions = {
+  const options: StepOptions = {
+    logits: false,
     capture: request.capture ?? 'none',
     rows: request.rows ?? 'last',
     ...(request.layers && { layers: request.layers }),
   };
-  check.capture(capture, session.model.config.nLayers);
+  check.capture(options, session.model.config.nLayers);
   check.sampling(request);
   if (signal.aborted) throw aborted(signal);
   const tokens: number[] = [];
@@ -114,7 +115,7 @@ async function run(
   });
   if (request.maxNewTokens === 0) return result('token_limit');
 
-  let { step, evidence } = await prepare(target, request.tokens, reused, capture, running);
+  let { step, evidence } = await prepare(target, request.tokens, reused, options, running);
   work = step.work;
   const decoder = tokenizer?.decoder(request.tokens);
   const stops = new StopStrings(request.stop);
@@ -153,7 +154,7 @@ async function run(
     if (stop !== undefined) return result(stop);
     await breathe();
     if (signal.aborted) throw aborted(signal);
-    const { logits, evidence: next, ...info } = target.decode(draw.token, capture);
+    const { logits, evidence: next, ...info } = target.decode(draw.token, options);
     step = info;
     evidence = next;
     work = addWork(work, info.work);
@@ -165,7 +166,7 @@ async function prepare(
   target: WorkerSession,
   prompt: Uint32Array,
   reused: number,
-  capture: CaptureOptions,
+  options: StepOptions,
   running: Running,
 ): Promise<{ step: StepInfo; evidence: Evidence | undefined }> {
   const { session } = target;
@@ -177,6 +178,6 @@ async function prepare(
   if (reused === 0 && session.kvLen > 0) target.clear();
   else if (reused < session.kvLen) target.truncate(reused);
   const phase = session.kvLen === 0 ? 'prefill' : 'extend';
-  const { logits, evidence, ...step } = await target.forward(phase, prompt.subarray(reused), capture, running);
+  const { logits, evidence, ...step } = await target.forward(phase, prompt.subarray(reused), options, running);
   return { step, evidence };
 }

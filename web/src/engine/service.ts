@@ -18,7 +18,6 @@ import type {
 } from '../engine-api.js';
 import { KvLensError } from '../errors.js';
 import type {
-  CaptureOptions,
   ConfigInput,
   Contrast,
   Draw,
@@ -32,6 +31,7 @@ import type {
   Replay,
   SamplingOptions,
   Step,
+  StepOptions,
   Tensor,
   TokenIds,
   Verification,
@@ -269,14 +269,14 @@ export class Service {
     id: number,
     phase: 'prefill' | 'extend',
     tokens: TokenIds,
-    options: CaptureOptions,
+    options: StepOptions,
     watched: boolean,
   ): Promise<Step> {
     const ids = check.counts('tokens', tokens);
     return this.#alone(id, (target) => target.forward(phase, ids, options, running(call, watched)));
   }
 
-  decode({ signal }: Call, id: number, token: number, options: CaptureOptions): Promise<Step> {
+  decode({ signal }: Call, id: number, token: number, options: StepOptions): Promise<Step> {
     return this.#alone(id, (target) => {
       if (signal.aborted) throw aborted(signal);
       return target.decode(token, options);

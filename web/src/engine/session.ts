@@ -23,6 +23,7 @@ import type {
   Replay,
   SamplingOptions,
   Step,
+  StepOptions,
   Tensor,
   TokenIds,
   Verification,
@@ -85,6 +86,9 @@ export class RemoteCache implements EngineCache {
 }
 
 /** Without what cannot be sent. */
+function sent({ logits, ...options }: StepOptions): StepOptions {
+  return { ...capture(options), ...(logits !== undefined && { logits }) };
+}
 function capture({ capture, layers, rows }: CaptureOptions): CaptureOptions {
   return { ...(capture && { capture }), ...(layers && { layers }), ...(rows && { rows }) };
 }
@@ -123,21 +127,21 @@ export class RemoteSession implements EngineSession {
   }
 
   prefill(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'prefill', tokens, capture(options), watched(options)], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'prefill', tokens, sent(options), watched(options)], hooks(options));
   }
 
   decode(token: number, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('decode', [this.#id, token, capture(options)], hooks(options));
+    return this.#connection.call('decode', [this.#id, token, sent(options)], hooks(options));
   }
 
   extend(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'extend', tokens, capture(options), watched(options)], hooks(options));
+    return this.#connection.call('forward', [this.#id, 'extend', tokens, sent(options), watched(options)], hooks(options));
   }
 
   replay(options: EngineReplayOptions = {}): Promise<Replay> {
     const { tokens, allLogits } = options;
-    const sent = { ...capture(options), ...(tokens && { tokens }), ...(allLogits !== undefined && { allLogits }) };
-    return this.#connection.call('replay', [this.#id, sent, watched(options)], hooks(options));
+    const given = { ...capture(options), ...(tokens && { tokens }), ...(allLogits !== undefined && { allLogits }) };
+    return this.#connection.call('replay', [this.#id, given, watched(options)], hooks(options));
   }
 
   attentionMaps(layers: readonly number[], options: LongCallOptions = {}): Promise<Tensor> {

@@ -11,13 +11,13 @@ import { verification } from '../core/verification.js';
 import { zeroWork, addWork, workArray, workFrom } from '../core/work.js';
 import { KvLensError } from '../errors.js';
 import type {
-  CaptureOptions,
   ComputeType,
   Contrast,
   Evidence,
   Replay,
   Step,
   StepInfo,
+  StepOptions,
   Verification,
   Work,
 } from '../types.js';
@@ -76,7 +76,7 @@ export class WorkerSession {
     }
   }
 
-  async forward(phase: 'prefill' | 'extend', tokens: Uint32Array, options: CaptureOptions, running: Running): Promise<Step> {
+  async forward(phase: 'prefill' | 'extend', tokens: Uint32Array, options: StepOptions, running: Running): Promise<Step> {
     const { session } = this;
     const { signal, onProgress } = running;
     if (signal.aborted) throw aborted(signal);
@@ -95,7 +95,7 @@ export class WorkerSession {
     }
   }
 
-  decode(token: number, options: CaptureOptions): Step {
+  decode(token: number, options: StepOptions): Step {
     return this.#done(this.session.decode(token, options));
   }
 
