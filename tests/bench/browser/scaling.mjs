@@ -14,17 +14,18 @@ const milliseconds = (value) => (value >= 100 ? value.toFixed(0) : value.toFixed
 async function measureCost(entry, positions, repetitions) {
   const prompt = promptTokens(positions.at(-1));
   const cost = positions.map((position) => ({ position, cached: [], replayed: [] }));
+  const cached = ({ position }) => entry.call('cachedToken', { prompt, position, newTokens });
   for (const item of cost) {
     console.log(`position ${item.position}`);
-    for (let i = 0; i < repetitions; ++i) {
-      item.cached.push(await entry.call('cachedToken',
-        { prompt, position: item.position, newTokens, first: item === cost[0] && i === 0 }));
-    }
+    await cached(item);  // also fills the cache
     // The longest replay alone takes longer than all the rest.
     const replays = item.position > 2048 ? 1 : repetitions;
     for (let i = 0; i < replays; ++i) {
       item.replayed.push(await entry.call('replayedToken', { prompt, position: item.position }));
     }
+  }
+  for (let i = 0; i < 3 * repetitions; ++i) {
+    for (const item of cost) item.cached.push(await cached(item));
   }
   return cost;
 }
@@ -77,7 +78,7 @@ export async function runScaling(session, { weights, threads, repetitions, quick
   for (const nThreads of threads) {
     const entry = new Entry('kvlens', weights, nThreads);
     console.log(`\n${entry.title}`);
-    await entry.load(session, { capacity: positions.at(-1) + newTokens, shape, level });
+    await entry.load(session, { capacity: evidencePosition + newTokens, shape, level });
     await entry.call('run', { prompt: promptTokens(32), newTokens: 8, keep: false });
     const evidence = await entry.call('evidenceCost',
       { prompt: promptTokens(evidencePosition), position: evidencePosition, newTokens, repetitions: 2 * repetitions });

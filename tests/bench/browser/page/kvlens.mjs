@@ -8,6 +8,7 @@ let capacity;
 let session;
 let kept;  // after a prompt run with `keep`: { length, next }
 let others;  // sessions whose caches store another type, by that, each with what it kept
+let filled;  // sessions of `cachedToken` by position: { target, next }
 
 const timed = async (work) => {
   const start = performance.now();
@@ -31,6 +32,7 @@ export async function load({ url, threads, level, ...options }) {
   session = await model.createSession({ capacity });
   kept = undefined;
   others = {};
+  filled = new Map();
   return { milliseconds, threads: engine.info.threads, variant: engine.info.variant };
 }
 
@@ -39,8 +41,8 @@ export async function unload() {
 }
 
 /** `n` greedy tokens, each chosen by the page. */
-async function decode(next, n, options) {
-  for (let i = 0; i < n; ++i) next = argmax((await session.decode(next, options)).logits);
+async function decode(target, next, n, options) {
+  for (let i = 0; i < n; ++i) next = argmax((await target.decode(next, options)).logits);
 }
 
 /** `n` greedy tokens after `tokens`, as a stream. Returns the milliseconds of the calls inside the worker. */
@@ -98,29 +100,23 @@ export async function logits({ prompt }) {
   return Array.from((await session.prefill(prompt)).logits);
 }
 
-/** Fills the cache up to `length` rows with the prompt's tokens and returns the best next token. */
-async function fill(prompt, length) {
-  let { kvLen } = await session.state();
-  if (kvLen >= length) {
-    kvLen = length - 1;  // the last row anew, for its logits
-    await session.truncate(kvLen);
-  }
-  const rest = prompt.slice(kvLen, length);
-  const step = kvLen === 0 ? await session.prefill(rest) : await session.extend(rest);
-  return argmax(step.logits);
-}
+/** Fills an empty session with the prompt's first `length` tokens and returns the best next token. */
+const fill = async (target, prompt, length) => argmax((await target.prefill(prompt.slice(0, length))).logits);
 
 /**
- * Milliseconds a decoded token, the middle one of `newTokens` at position `position`, with the cache. Calls
- * have to come with rising positions: rows stay.
+ * Milliseconds a decoded token, the middle one of `newTokens` at position `position`, with the cache. Each position
+ * has a session of its own, so that they can be measured by turns.
  */
-export async function cachedToken({ prompt, position, newTokens, first }) {
-  kept = undefined;
-  if (first) await session.reset();
+export async function cachedToken({ prompt, position, newTokens }) {
   const length = position - newTokens / 2;
-  const next = await fill(prompt, length);
-  const { milliseconds } = await timed(() => decode(next, newTokens));
-  await session.truncate(length);
+  let at = filled.get(position);
+  if (at === undefined) {
+    const target = await model.createSession({ capacity: length + newTokens });
+    at = { target, next: await fill(target, prompt, length) };
+    filled.set(position, at);
+  }
+  const { milliseconds } = await timed(() => decode(at.target, at.next, newTokens));
+  await at.target.truncate(length);
   return milliseconds / newTokens;
 }
 
@@ -134,11 +130,11 @@ export async function evidenceCost({ prompt, position, newTokens, repetitions })
   kept = undefined;
   await session.reset();
   const length = position - newTokens / 2;
-  const next = await fill(prompt, length);
+  const next = await fill(session, prompt, length);
   const results = { none: [], attention: [] };
   for (let i = 0; i < repetitions; ++i) {
     for (const capture of ['none', 'attention']) {
-      const { milliseconds } = await timed(() => decode(next, newTokens, { capture }));
+      const { milliseconds } = await timed(() => decode(session, next, newTokens, { capture }));
       results[capture].push(milliseconds / newTokens);
       await session.truncate(length);
     }
