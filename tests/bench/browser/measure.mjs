@@ -123,8 +123,10 @@ export async function measure(sessions, threads, options) {
     }
     log(`loading ${entry.runtime} ${entry.weights}`);
     await entry.load(sessions[entry.runtime], loadOptions);
-    // Engines optimise code while it runs; the first calls are not what is asked about.
-    await entry.call('run', { ...prompt(32), newTokens: 8, keep: false });
+    // Engines optimise code while it runs, on cores that it needs: the first calls are not what is asked about.
+    for (const length of [prefillTokens, positions.short]) {
+      await entry.call('run', { ...prompt(length), newTokens: 8, keep: false });
+    }
   }
   for (let i = 0; i < repetitions; ++i) {
     log(`repetition ${i + 1} of ${repetitions}`);
