@@ -188,9 +188,12 @@ template <class S, class T>
     for (; d + n_lanes <= head_dim; d += n_lanes) {
       tile(std::integral_constant<std::size_t, 1>{}, d);
     }
+    KVLENS_NO_UNROLL
     for (; d < head_dim; ++d) {
+      KVLENS_NO_UNROLL
       for (std::size_t h = 0; h < width(); ++h) {
         T total = head_out[h * out_stride + d];
+        KVLENS_NO_UNROLL
         for (std::size_t p = 0; p < end - begin; ++p) {
           total += head_weights[h * weights_stride + p] * value_of(values[p * head_dim + d]);
         }

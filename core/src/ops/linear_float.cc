@@ -30,8 +30,8 @@ struct WeightLoader {
       return load(values);
     }
   }
-  // The first `count` < 4; the others are zero.
-  Lanes<T> part(const W* from, std::size_t count) const noexcept {
+  // The first `count` < 4; the others are zero. Rare, so a function of its own.
+  [[gnu::noinline]] Lanes<T> part(const W* from, std::size_t count) const noexcept {
     W values[n_lanes] = {};
     std::copy_n(from, count, values);
     return (*this)(values);

@@ -76,6 +76,7 @@ std::size_t row_bytes(DType dtype, std::size_t cols) noexcept {
 template <class T>
 void read_values(const std::byte* from, std::size_t count, DType dtype, T* out) noexcept {
   const auto each = [&]<class Stored>(Stored, auto convert) {
+    KVLENS_NO_UNROLL
     for (std::size_t i = 0; i < count; ++i) {
       out[i] = static_cast<T>(convert(load_as<Stored>(from + i * sizeof(Stored))));
     }

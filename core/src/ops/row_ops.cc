@@ -40,6 +40,7 @@ T maximum(std::span<const T> x) noexcept {
       if (!(largest >= value)) largest = value;
     }
   }
+  KVLENS_NO_UNROLL
   for (; i < x.size(); ++i) {
     if (largest < x[i]) largest = x[i];
   }
@@ -64,6 +65,7 @@ void rms_norm(std::span<const T> x, std::span<const T> gain, T eps, std::span<T>
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     store(out.data() + i, load(x.data() + i) * splat(scale) * load(gain.data() + i));
   }
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < x.size(); ++i) out[i] = x[i] * scale * gain[i];
 }
 
@@ -80,6 +82,7 @@ void softmax(std::span<T> x) noexcept {
   }
   if (whole != x.size()) {
     T rest[n_lanes] = {};
+    KVLENS_NO_UNROLL
     for (std::size_t i = whole; i < x.size(); ++i) {
       x[i] = rest[i - whole] = exponential(x[i] - largest);
     }
@@ -89,6 +92,7 @@ void softmax(std::span<T> x) noexcept {
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     store(x.data() + i, load(x.data() + i) * splat(inverse));
   }
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < x.size(); ++i) x[i] *= inverse;
 }
 
@@ -102,6 +106,7 @@ double exponential_sum(std::span<const T> x) noexcept {
     total = total + to_doubles(exponential(load(x.data() + i) - splat(largest), constants));
   }
   double rest = 0;
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < x.size(); ++i) {
     rest += static_cast<double>(exponential(x[i] - largest));
   }
@@ -114,6 +119,7 @@ void exponentials(std::span<double> x) noexcept {
   for (std::size_t i = 0; i < whole; i += n_lanes) {
     store(x.data() + i, exponential(load(x.data() + i), constants));
   }
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < x.size(); ++i) x[i] = exponential(x[i]);
 }
 
@@ -126,6 +132,7 @@ void swiglu(std::span<const T> gate, std::span<const T> up, std::span<T> out) no
     const Lanes<T> silu = g / (splat(T{1}) + exponential(splat(T{0}) - g, constants));
     store(out.data() + i, silu * load(up.data() + i));
   }
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < gate.size(); ++i) {
     out[i] = gate[i] / (T{1} + exponential(T{0} - gate[i])) * up[i];
   }
@@ -145,6 +152,7 @@ std::optional<std::size_t> first_non_finite(std::span<const T> x) noexcept {
     zeros = zeros + load(x.data() + i) * splat(T{0});
   }
   T rest = sum(zeros);
+  KVLENS_NO_UNROLL
   for (std::size_t i = whole; i < x.size(); ++i) rest += x[i] * T{0};
   if (rest == T{0}) return std::nullopt;
   for (std::size_t i = 0; i < x.size(); ++i) {
