@@ -272,6 +272,21 @@ describe('calls', () => {
       expect(await session.cache.len()).toBe(0);
     }, { chunkRows: 2 }));
 
+  test.each(['f32', 'f64'] as const)('the last evidence is kept, whatever was kept before: %s', async (compute) => {
+    const session = await model.createSession({ capacity: 64, compute });
+    await session.prefill([1, 403]);
+    const layers = [1, 2, 3];
+    for (const options of [{ capture: 'attention' }, { capture: 'all', layers }, { capture: 'attention', layers }, { capture: 'all' }] as const) {
+      for (let i = 0; i < 9; ++i) {
+        const { evidence } = await session.decode(7, options);
+        expect(await session.evidence()).toEqual(evidence);
+      }
+      const { evidence } = await session.extend([5, 6, 7], options);
+      expect(await session.evidence()).toEqual(evidence);
+    }
+    await session.dispose();
+  });
+
   test('refused operations change nothing', () =>
     withSession(async (session) => {
       await rejection('not_prefilled', session.decode(1));
@@ -421,6 +436,7 @@ describe('generation', () => {
         expect(topTokens![0]).toMatchObject({ token });
         expect(logprob).toBeCloseTo(topTokens![0]!.logprob, 12);
       });
+      expect(await session.evidence()).toEqual(tokens.at(-1)!.evidence);
       expect((await session.verify()).bytesEqual).toBe(true);
       expect((await session.contrast()).avoidedScoreValues).toBeGreaterThan(0);
     }));
@@ -454,17 +470,18 @@ describe('generation', () => {
 
   test('an abort leaves the session as it was, and the result says so', () =>
     withSession(async (session) => {
-      await session.generate({ prompt: 'Once upon a time', maxNewTokens: 20 }).result;
+      await session.generate({ prompt: 'Once upon a time', maxNewTokens: 20, capture: 'all', layers: [1, 2] }).result;
       const everything = async () => ({
         hashes: await session.cache.contentHashes(),
         state: await session.state(),
         logits: await session.logits(),
+        evidence: await session.evidence(),
         contrast: await session.contrast(),
       });
       const before = await everything();
       for (const tokens of [[...before.state.tokens, 300, 301], [1, 403, 5, 6], [9, 9, 9]]) {
         const controller = new AbortController();
-        const stream = session.generate({ tokens, maxNewTokens: 400, eosTokens: [], signal: controller.signal });
+        const stream = session.generate({ tokens, maxNewTokens: 400, eosTokens: [], signal: controller.signal, capture: 'all' });
         let n = 0;
         for await (const _ of stream) if (++n === 3) controller.abort();
         expect(await stream.result).toMatchObject({ stop: 'aborted', tokens: new Uint32Array(), kvLen: before.state.kvLen });

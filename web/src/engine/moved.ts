@@ -14,12 +14,38 @@ export function movedBuffers(value: unknown): ArrayBuffer[] {
   return arrays.map(({ buffer }) => buffer);
 }
 
-/** To keep while the other is moved. */
+/** A copy of its own. */
 export function copyOfEvidence(evidence: Evidence): Evidence {
+  return withData(evidence, (data) => data.slice());
+}
+
+/** Each step's evidence is a little longer than the last one's. */
+const ROOM_TO_GROW = 1.25;
+
+/**
+ * To keep while the other is moved: in the memory of what was `kept` before, where that suffices, since fresh memory
+ * costs several times the copy. What was kept before is then gone.
+ */
+export function keptEvidence(evidence: Evidence, kept: Evidence | undefined): Evidence {
+  const before = kept === undefined ? [] : [kept.attention.data, ...kept.stages.map(({ data }) => data)];
+  return withData(evidence, (data, i) => {
+    const memory = before[i]?.buffer;
+    const enough = memory !== undefined && memory.byteLength >= data.byteLength;
+    const into = enough ? memory : new ArrayBuffer(Math.ceil((data.byteLength * ROOM_TO_GROW) / 8) * 8);
+    const copy = data instanceof Float64Array
+      ? new Float64Array(into, 0, data.length)
+      : new Float32Array(into, 0, data.length);
+    copy.set(data);
+    return copy;
+  });
+}
+
+/** With every array replaced by what `replace` makes of it and of its number. */
+function withData(evidence: Evidence, replace: (data: FloatArray, i: number) => FloatArray): Evidence {
   const { attention, stages } = evidence;
   return {
     ...evidence,
-    attention: { ...attention, data: attention.data.slice() },
-    stages: stages.map((stage) => ({ ...stage, data: stage.data.slice() })),
+    attention: { ...attention, data: replace(attention.data, 0) },
+    stages: stages.map((stage, i) => ({ ...stage, data: replace(stage.data, 1 + i) })),
   };
 }

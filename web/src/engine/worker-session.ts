@@ -22,7 +22,7 @@ import type {
   Work,
 } from '../types.js';
 import { breathe } from './breathe.js';
-import { copyOfEvidence } from './moved.js';
+import { copyOfEvidence, keptEvidence } from './moved.js';
 
 /** What a call may be given beside its arguments. */
 export interface Running {
@@ -179,7 +179,7 @@ export class WorkerSession {
   }
 
   get evidence(): Evidence | undefined {
-    return this.#evidence;
+    return this.#evidence && copyOfEvidence(this.#evidence);
   }
 
   state(): SessionState {
@@ -201,7 +201,7 @@ export class WorkerSession {
       hasLogits: this.session.hasLogits,
       work: this.work(),
       lastStep: this.#lastStep,
-      evidence: this.#evidence,
+      evidence: this.evidence,
       prefixLengths: this.#prefixLengths && [...this.#prefixLengths],
     };
   }
@@ -241,7 +241,7 @@ export class WorkerSession {
   #done<S extends Step<ComputeType>>(step: S): S {
     const { logits, evidence, ...info } = step;
     this.#lastStep = info;
-    if (evidence) this.#evidence = copyOfEvidence(evidence);
+    if (evidence) this.#evidence = keptEvidence(evidence, this.#evidence);
     if (info.phase === 'extend') this.#prefixLengths = undefined;
     else this.#prefixLengths?.push(info.kvLen);
     return step;
