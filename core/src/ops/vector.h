@@ -10,7 +10,8 @@
 #include <cstring>
 #include <type_traits>
 
-// Before a loop that is to stay one.
+// Before a loop that is to stay one: it would not fit the registers otherwise, or is run too rarely
+// for the bytes.
 #if defined(__clang__)
 #define KVLENS_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
