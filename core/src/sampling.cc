@@ -129,12 +129,18 @@ double total_of(std::span<const double> weights) {
   return total.value();
 }
 
+// The logarithm of a candidate's weight. The largest logit's is 0 also where a penalty has made it
+// infinite.
+double log_weight(const Candidate& candidate, double largest, double temperature) noexcept {
+  return candidate.logit == largest ? 0.0 : (candidate.logit - largest) / temperature;
+}
+
 // The candidates' weights, in their order.
 Result<Buffer<double>> weights_of(std::span<const Candidate> candidates, double largest,
                                   double temperature) {
   KVLENS_TRY(auto weights, Buffer<double>::uninitialised(candidates.size()));
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    weights[i] = (candidates[i].logit - largest) / temperature;
+    weights[i] = log_weight(candidates[i], largest, temperature);
   }
   ops::exponentials(weights.span());
   return weights;
@@ -142,7 +148,7 @@ Result<Buffer<double>> weights_of(std::span<const Candidate> candidates, double 
 
 // Ranks as many candidates as it takes to know what top_p and min_p leave, of which there are few
 // as a rule: they come first. Returns how many they are. The first `ranked` are in order already;
-// `total` is of all weights.
+// `total`, of all weights, is for top_p.
 std::size_t cut(std::span<Candidate> candidates, std::size_t ranked, double largest, double total,
                 const SamplingConfig& config) {
   CompensatedSum cumulative;
@@ -155,7 +161,8 @@ std::size_t cut(std::span<Candidate> candidates, std::size_t ranked, double larg
       };
       std::ranges::partial_sort(at(kept), at(ranked), candidates.end(), ranks_before);
     }
-    const double weight = ops::exponential((candidates[kept].logit - largest) / config.temperature);
+    const double weight =
+        ops::exponential(log_weight(candidates[kept], largest, config.temperature));
     if (kept > 0 && weight < config.min_p) return kept;
     ++kept;
     cumulative.add(weight);
@@ -226,15 +233,17 @@ Result<Draw> sample(std::span<const T> logits, const SamplingConfig& config, Spl
     kept = kept.first(ranked);
   }
   const double largest = std::ranges::max(kept, {}, &Candidate::logit).logit;
-  KVLENS_TRY(auto weights, weights_of(kept, largest, config.temperature));
   if (config.top_p < 1 || config.min_p > 0) {
-    kept = kept.first(cut(kept, ranked, largest, total_of(weights.span()), config));
+    double total = 0;
+    if (config.top_p < 1) {
+      KVLENS_TRY(const auto weights, weights_of(kept, largest, config.temperature));
+      total = total_of(weights.span());
+    }
+    kept = kept.first(cut(kept, ranked, largest, total, config));
     ranked = kept.size();
   }
-  if (ranked != 0) {
-    std::ranges::sort(kept, {}, &Candidate::token);
-    KVLENS_TRY(weights, weights_of(kept, largest, config.temperature));
-  }
+  if (ranked != 0) std::ranges::sort(kept, {}, &Candidate::token);
+  KVLENS_TRY(const auto weights, weights_of(kept, largest, config.temperature));
   return draw_at(rng.unit(), kept, weights.span());
 }
 

@@ -187,6 +187,22 @@ TEST(SamplingTest, RepetitionPenaltyOfOneOrUnseenIdsChangeNothing) {
   EXPECT_EQ(unseen.interval_end, plain.interval_end);
 }
 
+TEST(SamplingTest, WhatAPenaltyMakesInfiniteIsCertain) {
+  const std::vector<double> logits = {3.0, 1e300, 2.0, 1e300};
+  const std::vector<std::uint32_t> recent = {1};
+  for (const SamplingConfig& cuts : {SamplingConfig{}, SamplingConfig{.top_k = 3},
+                                     SamplingConfig{.top_p = 0.9}, SamplingConfig{.min_p = 0.1}}) {
+    SamplingConfig config = cuts;
+    config.greedy = false;
+    config.repetition_penalty = 1e-10;
+    for (const double low : {0.0, 0.9}) {
+      const Draw draw = draw_in(low, low + 0.1, config, logits, recent);
+      EXPECT_EQ(draw.token, 1U);
+      EXPECT_EQ(draw.probability, 1.0);
+    }
+  }
+}
+
 // From a logit of 1 on, adding the small weights one after the other to 1 would lose each of them.
 TEST(SamplingTest, SumsAreCompensated) {
   constexpr std::size_t n_small = 1U << 20U;

@@ -10,7 +10,7 @@ export function movedBuffers(value: unknown): ArrayBuffer[] {
   const { logits, evidence } = value as Partial<Step> | Partial<Replay>;
   const arrays: FloatArray[] = [];
   if (logits !== undefined) arrays.push('data' in logits ? logits.data : logits);
-  if (evidence !== undefined) arrays.push(evidence.attention.data, ...evidence.stages.map(({ data }) => data));
+  if (evidence !== undefined) arrays.push(...arraysOf(evidence));
   return arrays.map(({ buffer }) => buffer);
 }
 
@@ -27,7 +27,7 @@ const ROOM_TO_GROW = 1.25;
  * costs several times the copy. What was kept before is then gone.
  */
 export function keptEvidence(evidence: Evidence, kept: Evidence | undefined): Evidence {
-  const before = kept === undefined ? [] : [kept.attention.data, ...kept.stages.map(({ data }) => data)];
+  const before = kept === undefined ? [] : arraysOf(kept);
   return withData(evidence, (data, i) => {
     const memory = before[i]?.buffer;
     const enough = memory !== undefined && memory.byteLength >= data.byteLength;
@@ -40,7 +40,11 @@ export function keptEvidence(evidence: Evidence, kept: Evidence | undefined): Ev
   });
 }
 
-/** With every array replaced by what `replace` makes of it and of its number. */
+function arraysOf({ attention, stages }: Evidence): FloatArray[] {
+  return [attention.data, ...stages.map(({ data }) => data)];
+}
+
+/** With every array replaced by what `replace` makes of it and of its number in `arraysOf`. */
 function withData(evidence: Evidence, replace: (data: FloatArray, i: number) => FloatArray): Evidence {
   const { attention, stages } = evidence;
   return {
