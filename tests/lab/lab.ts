@@ -69,6 +69,13 @@ export class Lab {
     await expect(this.chips).toHaveCount(n);
   }
 
+  /** Stops playing; the token that was under way has come then. */
+  async pause(): Promise<void> {
+    await this.button('Pause').click();
+    await expect(this.button('Play')).toBeVisible();
+    await expect(this.page.getByRole('progressbar', { name: 'Decode' })).toBeHidden();
+  }
+
   /** A fact of the evidence, e.g. `scores`. */
   fact(key: string): Locator {
     return this.page.getByTestId('evidence').locator(`[data-fact="${key}"] dd`);

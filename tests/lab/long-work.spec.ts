@@ -99,8 +99,7 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   await page.getByLabel(/^Speed/).fill('60');
   await lab.button('Play').click();
   await expect.poll(() => lab.chips.count(), { timeout: 60_000 }).toBeGreaterThan(370);
-  await lab.button('Pause').click();
-  await expect(lab.button('Play')).toBeVisible();
+  await lab.pause();
   const held = await lab.ids();
   await expect(attention).toContainText(`All ${held.length} rows as the calls computed them.`);
   await page.getByRole('gridcell', { name: 'Layer 31, head 3' }).click();
