@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "kvlens/attention.h"
 #include "kvlens/evidence.h"
 #include "kvlens/generate.h"
+#include "kvlens/incremental_attention.h"
 #include "kvlens/memory.h"
 #include "kvlens/session.h"
 #include "support/calls.h"

@@ -8,10 +8,10 @@
 #include <map>
 #include <type_traits>
 
-#include "kvlens/attention.h"
 #include "kvlens/generate.h"
+#include "kvlens/incremental_attention.h"
 #include "kvlens/session.h"
-#include "relationship.h"
+#include "model/binding_checks.h"
 #include "support/calls.h"
 #include "support/expect.h"
 #include "support/models.h"

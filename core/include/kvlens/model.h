@@ -31,16 +31,11 @@
 #include "kvlens/config.h"
 #include "kvlens/dtype.h"
 #include "kvlens/error.h"
+#include "kvlens/layout.h"
 #include "kvlens/memory.h"
 #include "kvlens/random.h"
 
 namespace kvlens {
-
-// How the bytes of a matrix lie in memory.
-enum class Layout : std::uint8_t {
-  rows,    // row after row, as in the file
-  packed,  // groups of four rows interleaved for the integer kernels (ops/packing.h); same size
-};
 
 struct ParameterSpec {
   std::string name;

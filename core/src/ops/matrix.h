@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "kvlens/dtype.h"
-#include "kvlens/model.h"
+#include "kvlens/layout.h"
 
 namespace kvlens::ops {
 

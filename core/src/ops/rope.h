@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "kvlens/config.h"
 #include "kvlens/memory.h"
+#include "kvlens/rope_spec.h"
 
 namespace kvlens::ops {
 

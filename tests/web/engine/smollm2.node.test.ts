@@ -1,10 +1,10 @@
-// A real chat model answers a question, where `node tests/support/fetch-smollm2.mjs` has fetched it.
+// A real chat model answers a question, where `node tools/fetch-smollm2.mjs` has fetched it.
 import { createEngine } from 'kvlens';
 import { expect, test } from 'vitest';
 import { smollm2Path } from '../../support/fetch-smollm2.mjs';
 
 const path = smollm2Path();
-if (path === undefined) console.log('SmolLM2 is skipped: node tests/support/fetch-smollm2.mjs fetches it');
+if (path === undefined) console.log('SmolLM2 is skipped: node tools/fetch-smollm2.mjs fetches it');
 
 test.skipIf(path === undefined)('SmolLM2-135M-Instruct answers with its own tokenizer and chat template', async () => {
   const engine = await createEngine({ threads: 1 });

@@ -1,4 +1,4 @@
-// A real chat model, where `node tests/support/fetch-smollm2.mjs` has fetched it.
+// A real chat model, where `node tools/fetch-smollm2.mjs` has fetched it.
 import { openAsBlob } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openCheckpoint } from '../../../web/src/files/open-checkpoint.js';
@@ -9,7 +9,7 @@ import { smollm2Path } from '../../support/fetch-smollm2.mjs';
 
 const path = smollm2Path();
 if (path === undefined) {
-  console.log('SmolLM2 is skipped: node tests/support/fetch-smollm2.mjs fetches it');
+  console.log('SmolLM2 is skipped: node tools/fetch-smollm2.mjs fetches it');
 }
 
 test.skipIf(path === undefined)('SmolLM2-135M-Instruct: checkpoint, tokenizer and chat template', async () => {

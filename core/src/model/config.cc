@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "try.h"
+#include "base/try.h"
 
 namespace kvlens {
 namespace {
@@ -55,17 +55,6 @@ std::unexpected<Error> differs(std::string_view field, const std::string& expect
 }
 
 }  // namespace
-
-bool RopeSpec::same_bits(const RopeSpec& other) const noexcept {
-  if (pairing != other.pairing || !same(theta, other.theta) ||
-      freq_factors.size() != other.freq_factors.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < freq_factors.size(); ++i) {
-    if (!same(freq_factors[i], other.freq_factors[i])) return false;
-  }
-  return true;
-}
 
 Result<void> validate(const Config& config) {
   KVLENS_CHECK(check_dimension("n_layers", config.n_layers));

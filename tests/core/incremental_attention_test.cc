@@ -1,6 +1,6 @@
 // One layer of incremental attention as an entry of its own.
 
-#include "kvlens/attention.h"
+#include "kvlens/incremental_attention.h"
 
 #include <gtest/gtest.h>
 

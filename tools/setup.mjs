@@ -7,7 +7,7 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 
 // What has to be on the machine: a program on PATH (with the lowest version that will do, where older
 // ones are about) or a file. `package` is Debian's; `get` says how to come by it elsewhere.

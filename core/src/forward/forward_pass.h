@@ -5,13 +5,13 @@
 #include <span>
 #include <string_view>
 
+#include "base/parallel.h"
+#include "base/try.h"
+#include "forward/workspace.h"
 #include "kvlens/stage.h"
 #include "kvlens/thread_pool.h"
 #include "kvlens/work.h"
 #include "ops/row_ops.h"
-#include "parallel.h"
-#include "try.h"
-#include "workspace.h"
 
 namespace kvlens {
 

@@ -1,5 +1,5 @@
 // Runs the stages of the table below, in order, up to the first that fails:
-//   node tests/run.mjs [GROUP...]      no group: everything but the groups in `onRequest`
+//   node tools/run.mjs [GROUP...]      no group: everything but the groups in `onRequest`
 // A stage's output goes to .build/logs/NAME.log; shown are the closing lines of its runners and, if it
 // fails, all of it.
 import { spawn, spawnSync } from 'node:child_process';
@@ -17,7 +17,7 @@ const build = (preset) => [configure(preset), buildPreset(preset)];
 const buildAndTest = (preset) => [...build(preset), ['ctest', '--preset', preset, '-j', jobs]];
 
 const stages = [
-  { name: 'format', groups: ['lint'], commands: [['node', 'tests/support/format.mjs']] },
+  { name: 'format', groups: ['lint'], commands: [['node', 'tools/format.mjs']] },
   { name: 'native', groups: ['core'], commands: [
     // ctest keeps to itself what a passing test prints; these say which golden folders were read.
     ...buildAndTest('dev'), ['.build/dev/tests/kvlens_core_tests', '--gtest_filter=GoldenFolders*', '--gtest_brief=1']] },
@@ -25,7 +25,7 @@ const stages = [
   { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
   { name: 'clang-tidy', groups: ['lint'], commands: [
     ...build('tidy'), configure('wasm'), [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy']] },
-  { name: 'build', groups: ['build', 'web'], commands: [...build('wasm'), ['node', 'tests/support/build-package.mjs']] },
+  { name: 'build', groups: ['build', 'web'], commands: [...build('wasm'), ['node', 'tools/build-package.mjs']] },
   { name: 'web', groups: ['web'], commands: [
     ['npx', 'tsc', '-p', 'tests/web'], ['npx', 'vitest', 'run', '--no-color']] },
   { name: 'lab-build', groups: ['lab-build'], commands: [
@@ -75,7 +75,7 @@ const selected = stages.filter((stage) => (groups.length > 0
   ? stage.groups.some((group) => groups.includes(group))
   : !stage.groups.every((group) => onRequest.includes(group))));
 
-const setup = spawnSync('node', ['tests/support/setup.mjs'], { cwd: root, stdio: 'inherit' });
+const setup = spawnSync('node', ['tools/setup.mjs'], { cwd: root, stdio: 'inherit' });
 if (setup.status !== 0) process.exit(1);  // it has said why
 
 mkdirSync(join(root, '.build/logs'), { recursive: true });

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 
-#include "bound_model.h"
-#include "forward.h"
+#include "forward/forward_pass.h"
 #include "kvlens/kv_cache.h"
+#include "model/bound_model.h"
 #include "ops/rope.h"
 
 namespace kvlens {

@@ -1,9 +1,9 @@
-#include "bound_model.h"
+#include "model/bound_model.h"
 
 #include <string>
 
+#include "base/try.h"
 #include "ops/packing.h"
-#include "try.h"
 
 namespace kvlens {
 namespace {

@@ -1,4 +1,4 @@
-#include "relationship.h"
+#include "model/binding_checks.h"
 
 #include <bit>
 #include <string>

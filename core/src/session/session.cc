@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string>
 
-#include "bound_model.h"
-#include "checks.h"
-#include "decoder.h"
-#include "parallel.h"
-#include "relationship.h"
-#include "try.h"
-#include "workspace.h"
+#include "base/argument_checks.h"
+#include "base/parallel.h"
+#include "base/try.h"
+#include "forward/decoder.h"
+#include "forward/workspace.h"
+#include "model/binding_checks.h"
+#include "model/bound_model.h"
 
 namespace kvlens {
 

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const files = ['core', 'wasm', 'tests'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true })
     .filter((path) => /\.(cc|h)$/.test(path) && !path.includes('node_modules'))

@@ -1,11 +1,11 @@
-#include "kvlens/attention.h"
+#include "kvlens/incremental_attention.h"
 
 #include <algorithm>
 #include <string>
 
-#include "attention_rows.h"
-#include "checks.h"
-#include "try.h"
+#include "base/argument_checks.h"
+#include "base/try.h"
+#include "forward/attention.h"
 
 namespace kvlens {
 namespace {

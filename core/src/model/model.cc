@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/try.h"
 #include "ops/packing.h"
-#include "try.h"
 
 namespace kvlens {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "bound_model.h"
-#include "decoder.h"
-#include "parallel.h"
-#include "try.h"
-#include "workspace.h"
+#include "base/parallel.h"
+#include "base/try.h"
+#include "forward/decoder.h"
+#include "forward/workspace.h"
+#include "model/bound_model.h"
 
 namespace kvlens {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "try.h"
+#include "base/try.h"
 
 namespace kvlens {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
+#include "base/try.h"
 #include "kvlens/memory.h"
 #include "ops/elementary.h"
 #include "ops/row_ops.h"
-#include "try.h"
 
 namespace kvlens {
 namespace {

@@ -8,13 +8,13 @@
 #include <numeric>
 #include <string>
 
-#include "checks.h"
+#include "base/argument_checks.h"
+#include "base/try.h"
 #include "kvlens/content_hash.h"
 #include "ops/attend_q8_0.h"
 #include "ops/half.h"
 #include "ops/packing.h"
 #include "ops/row_ops.h"
-#include "try.h"
 
 namespace kvlens {
 namespace {

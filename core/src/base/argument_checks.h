@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "base/try.h"
 #include "kvlens/error.h"
-#include "try.h"
 
 namespace kvlens {
 

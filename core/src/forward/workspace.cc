@@ -1,9 +1,9 @@
-#include "workspace.h"
+#include "forward/workspace.h"
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "ops/attend.h"
-#include "try.h"
 
 namespace kvlens {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "bound_model.h"
-#include "forward.h"
+#include "forward/forward_pass.h"
 #include "kvlens/kv_cache.h"
+#include "model/bound_model.h"
 #include "ops/rope.h"
 
 namespace kvlens {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "try.h"
+#include "base/try.h"
 
 namespace kvlens {
 namespace {

@@ -1,12 +1,12 @@
-#include "attention_rows.h"
+#include "forward/attention.h"
 
 #include <atomic>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "ops/attend.h"
 #include "ops/linear.h"
 #include "ops/row_ops.h"
-#include "parallel.h"
 
 namespace kvlens {
 namespace {

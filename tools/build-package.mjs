@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, '.build/dist');  // takes the place of dist/ when it is complete
 const variants = (process.env.KVLENS_VARIANTS ?? 'simd,relaxed,simd-mt,relaxed-mt').split(',');
 

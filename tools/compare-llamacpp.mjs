@@ -10,7 +10,7 @@
 // in double precision. Exits with 1 where fewer than 97 % of the answer's tokens agree with llama.cpp.
 //
 // llama.cpp comes as node-llama-cpp, which is installed on the first run into .build/oracle and is no
-// dependency of the package. Needs `npm run build` and `node tests/support/fetch-smollm2.mjs` before.
+// dependency of the package. Needs `npm run build` and `node tools/fetch-smollm2.mjs` before.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ const leastProbability = 1e-4;
 /** llama.cpp's probabilities are looked at after every so many tokens. */
 const probed = 8;
 const question = 'Explain what a lighthouse is, how it works, and why ships need it. Write several paragraphs.';
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const oracle = join(root, '.build/oracle');
 
 const path = smollm2Path();
 if (path === undefined) {
-  console.error('the model is not there: node tests/support/fetch-smollm2.mjs fetches it');
+  console.error('the model is not there: node tools/fetch-smollm2.mjs fetches it');
   process.exit(1);
 }
 const entry = join(oracle, 'node_modules/node-llama-cpp/dist/index.js');

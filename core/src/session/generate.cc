@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "checks.h"
-#include "try.h"
+#include "base/argument_checks.h"
+#include "base/try.h"
 
 namespace kvlens {
 namespace {
