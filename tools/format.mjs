@@ -1,25 +1,31 @@
-// Checks that every C++ file is as .clang-format says; with --fix makes it so.
+// Checks the layout of every file: C++ with clang-format, everything else with Prettier. With --fix
+// it rewrites the files that differ.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const files = ['core', 'wasm', 'tests'].flatMap((folder) =>
+const fix = process.argv.includes('--fix');
+const cppFiles = ['core', 'wasm', 'tests'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true })
     .filter((path) => /\.(cc|h)$/.test(path) && !path.includes('node_modules'))
-    .map((path) => join(folder, path)));
-const run = (...mode) => {
-  const { stderr, error } = spawnSync('clang-format-19', [...mode, ...files], { cwd: root, encoding: 'utf8' });
+    .map((path) => join(folder, path)),
+);
+
+const check = (program, args) => {
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
   if (error) throw error;
-  return stderr;
+  return status === 0;
 };
 
-if (process.argv.includes('--fix')) {
-  run('-i');
-} else {
-  const unformatted = new Set([...run('--dry-run').matchAll(/^(.+?):\d+:\d+: /gm)].map(([, file]) => file));
-  for (const file of unformatted) console.log(`${file}: not formatted (npm run format)`);
-  process.exitCode = unformatted.size === 0 ? 0 : 1;
-  if (unformatted.size === 0) console.log(`${files.length} C++ files are formatted`);
-}
+const cppOk = check('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cppFiles]);
+const restOk = check('node', [
+  'node_modules/prettier/bin/prettier.cjs',
+  fix ? '--write' : '--check',
+  '--log-level=warn',
+  '.',
+]);
+if (cppOk && restOk) console.log('all files are formatted');
+else console.log('some files are not formatted: run `npm run format`');
+process.exitCode = cppOk && restOk ? 0 : 1;

@@ -1,4 +1,5 @@
-// For everyone: no violation found by axe on any view, the keyboard alone, Russian, dark, narrow, calm.
+// For everyone: no violation found by axe on any view, the keyboard alone, Russian, dark, narrow,
+// calm.
 import { createRequire } from 'node:module';
 import type { Page } from '@playwright/test';
 import { expect, test } from './lab.js';
@@ -7,7 +8,10 @@ const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 interface Violation {
   readonly id: string;
-  readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
+  readonly nodes: readonly {
+    readonly target: readonly string[];
+    readonly failureSummary: string;
+  }[];
 }
 
 async function violations(page: Page): Promise<string[]> {
@@ -80,7 +84,9 @@ test.describe('360 px, Russian', () => {
     await expect(page).toHaveTitle('kvlens: лаборатория');
     await lab.button('Попробовать всё').click();
     await expect(page.locator('.outcome')).toHaveCount(8);
-    await expect(page.locator('.outcome').first()).toContainText('Decode возможен только после prefill');
+    await expect(page.locator('.outcome').first()).toContainText(
+      'Decode возможен только после prefill',
+    );
     await lab.button('Проверить').click();
     await expect(page.getByTestId('verification')).toContainText('Равны до бита');
     await openAll(page);
@@ -108,8 +114,11 @@ test('no text of the page is left in English when it is in Russian', async ({ la
   const english = await page.locator('main').innerText();
   await page.getByLabel('Русский').check({ force: true });
   await expect(page.locator('h1')).toContainText('Посмотрите');
-  const russian = new Set((await page.locator('main').innerText()).split('\n').map((line) => line.trim()));
-  // Words of at least three letters in a row of at least two are sentences, not names, ids or tokens.
+  const russian = new Set(
+    (await page.locator('main').innerText()).split('\n').map((line) => line.trim()),
+  );
+  // Words of at least three letters in a row of at least two are sentences, not names, ids or
+  // tokens.
   const sentences = english
     .split('\n')
     .map((line) => line.trim())
@@ -139,7 +148,9 @@ test('the keyboard alone: skip, type, prefill, decode, choose, bars, map, verify
   await page.keyboard.press('Control+A');
   await page.keyboard.type('Tom had a red ball');
   const typed = await stories.tokenize('Tom had a red ball');
-  await expect(page.getByTestId('prompt-chips').locator('.chip-id')).toHaveText([...typed].map(String));
+  await expect(page.getByTestId('prompt-chips').locator('.chip-id')).toHaveText(
+    [...typed].map(String),
+  );
   await focusOn(focused('#prompt .button.primary'));
   await page.keyboard.press('Enter');
   await expect(lab.fact('phase')).toHaveText('prefill');
@@ -190,10 +201,12 @@ test('every focus is visible', async ({ lab, page }) => {
     const unseen = await page.evaluate(() => {
       const element = document.activeElement;
       if (!element || element === document.body) return undefined;
-      const marked = [element, element.closest('label'), element.parentElement].some((candidate) => {
-        const style = candidate && getComputedStyle(candidate);
-        return style && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
-      });
+      const marked = [element, element.closest('label'), element.parentElement].some(
+        (candidate) => {
+          const style = candidate && getComputedStyle(candidate);
+          return style && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
+        },
+      );
       return marked ? undefined : element.outerHTML.slice(0, 120);
     });
     expect(unseen).toBeUndefined();
@@ -203,7 +216,9 @@ test('every focus is visible', async ({ lab, page }) => {
 test('with reduced motion nothing moves by itself', async ({ lab, page }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await lab.open();
-  expect(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior)).toBe('auto');
+  expect(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior)).toBe(
+    'auto',
+  );
   const moving = await page.evaluate(
     () =>
       [...document.querySelectorAll('*')].filter((element) => {

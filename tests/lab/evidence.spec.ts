@@ -46,7 +46,9 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
     await expect(lab.fact('time')).toHaveText(/ms$/);
     const top = await session.topTokens(6);
     const shown = async (): Promise<string[][]> =>
-      (await cellsOf(page.getByTestId('top-tokens').locator('tbody tr'))).map((cells) => cells.slice(1));
+      (await cellsOf(page.getByTestId('top-tokens').locator('tbody tr'))).map((cells) =>
+        cells.slice(1),
+      );
     const four = new Intl.NumberFormat('en', {
       minimumFractionDigits: 4,
       maximumFractionDigits: 4,
@@ -107,7 +109,11 @@ test('bars grow by exactly one row a token; old rows are unchanged by their hash
   await session.dispose();
 });
 
-test('a selected cell shows the key and value row of the cache, exactly', async ({ lab, page, stories }) => {
+test('a selected cell shows the key and value row of the cache, exactly', async ({
+  lab,
+  page,
+  stories,
+}) => {
   await lab.open();
   const session = await stories.createSession();
   await session.prefill(await lab.ids());
@@ -126,7 +132,10 @@ test('a selected cell shows the key and value row of the cache, exactly', async 
   await session.dispose();
 });
 
-test('the course figures of the toy model: 24 cached, 52 replayed, 28 avoided', async ({ lab, page }) => {
+test('the course figures of the toy model: 24 cached, 52 replayed, 28 avoided', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
   await lab.useToy();
   await lab.button('Prefill').click();
@@ -169,7 +178,10 @@ test('the toy model’s attention is the package’s, to the last digit', async 
     .split('\r\n')
     .slice(1)
     .map((line) => Number(line.split(',').at(-1)));
-  expect(weights).toEqual([evidence?.attention.data[0], ...(evidence?.attention.data.slice(2, 4) ?? [])]);
+  expect(weights).toEqual([
+    evidence?.attention.data[0],
+    ...(evidence?.attention.data.slice(2, 4) ?? []),
+  ]);
   session.dispose();
   model.dispose();
   core.dispose();
@@ -253,7 +265,9 @@ test('avoided work: each call’s sums, the replay measured where it was run and
   const sums: string[][] = [];
   for (let length = 5; length <= ids.length; ++length) {
     const step =
-      length === 5 ? await session.prefill(ids.slice(0, 5)) : await session.decode(ids[length - 1] ?? 0);
+      length === 5
+        ? await session.prefill(ids.slice(0, 5))
+        : await session.decode(ids[length - 1] ?? 0);
     const replay = await session.replay();
     cached += step.work.attentionScoreValues;
     replayed += replay.work.attentionScoreValues;
@@ -267,13 +281,14 @@ test('avoided work: each call’s sums, the replay measured where it was run and
   }
   await page.getByText('Numbers as a table').click();
   const shown = async (): Promise<string[][]> =>
-    (await cellsOf(lab.section('work').locator('tbody tr'), 'th, td')).map(([length = '', , ...others]) => [
-      length,
-      ...others,
-    ]);
+    (await cellsOf(lab.section('work').locator('tbody tr'), 'th, td')).map(
+      ([length = '', , ...others]) => [length, ...others],
+    );
   await expect.poll(shown).toEqual(sums);
   await lab.button('Run every replay').click();
-  await expect(lab.section('work').locator('tbody tr', { hasText: 'measured' })).toHaveCount(sums.length);
+  await expect(lab.section('work').locator('tbody tr', { hasText: 'measured' })).toHaveCount(
+    sums.length,
+  );
   await expect(lab.section('work').locator('tbody tr').last()).toContainText(whole(replayed));
   await expect(lab.button('Run every replay')).toHaveAttribute('aria-disabled', 'true');
   await page.getByText('Why it grows like this').click();

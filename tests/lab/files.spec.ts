@@ -1,4 +1,5 @@
-// Models from files and addresses, traces out and in, figures and tables as files, state in the address.
+// Models from files and addresses, traces out and in, figures and tables as files, state in the
+// address.
 import { readFileSync } from 'node:fs';
 import type { Download, Page } from '@playwright/test';
 import { expect, fixture, storiesF32Path, test } from './lab.js';
@@ -6,7 +7,10 @@ import { expect, fixture, storiesF32Path, test } from './lab.js';
 // Answers made up by a test do not come through a service worker.
 test.use({ serviceWorkers: 'block' });
 
-async function downloaded(page: Page, press: () => Promise<void>): Promise<{ name: string; bytes: Buffer }> {
+async function downloaded(
+  page: Page,
+  press: () => Promise<void>,
+): Promise<{ name: string; bytes: Buffer }> {
   const pending = page.waitForEvent('download');
   await press();
   const download: Download = await pending;
@@ -14,7 +18,10 @@ async function downloaded(page: Page, press: () => Promise<void>): Promise<{ nam
   return { name: download.suggestedFilename(), bytes: Buffer.concat(parts) };
 }
 
-test('a trace goes out and comes back in, and is viewed without its model', async ({ lab, page }) => {
+test('a trace goes out and comes back in, and is viewed without its model', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
   await lab.button('Verify now').click();
   await expect(page.getByTestId('verification')).toBeVisible();
@@ -37,10 +44,12 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
   await lab.button('Reset').click();
   await lab.rows(0);
   const map = async (): Promise<string> =>
-    (await downloaded(page, () => lab.button('Save CSV: attention-layer0-head0').click())).bytes.toString(
-      'utf8',
-    );
-  await page.getByTestId('trace-file').setInputFiles({ name, mimeType: 'application/json', buffer: bytes });
+    (
+      await downloaded(page, () => lab.button('Save CSV: attention-layer0-head0').click())
+    ).bytes.toString('utf8');
+  await page
+    .getByTestId('trace-file')
+    .setInputFiles({ name, mimeType: 'application/json', buffer: bytes });
   await expect(page.getByTestId('viewing')).toContainText('kvlens-trace.json');
   await lab.rows(ids.length);
   expect(await lab.ids()).toEqual(ids);
@@ -147,7 +156,10 @@ test('a model by its address, with progress and a way to cancel', async ({ lab, 
     if (route.request().method() === 'GET') await held;
     await route.fulfill({
       body: bytes,
-      headers: { 'Content-Length': String(bytes.length), 'Cross-Origin-Resource-Policy': 'cross-origin' },
+      headers: {
+        'Content-Length': String(bytes.length),
+        'Cross-Origin-Resource-Policy': 'cross-origin',
+      },
     });
   });
   await page.getByText('A model of your own…').click();

@@ -5,7 +5,8 @@ import { gzipSync } from 'node:zlib';
 import { plainUrl } from './hosts.js';
 import { expect, test } from './lab.js';
 
-const folder = process.env.KVLENS_LAB ?? fileURLToPath(new URL('../../.build/lab', import.meta.url));
+const folder =
+  process.env.KVLENS_LAB ?? fileURLToPath(new URL('../../.build/lab', import.meta.url));
 
 test('with the headers the page is isolated and has threads', async ({ lab, page }) => {
   await lab.open();
@@ -23,7 +24,9 @@ test('a plain host: one thread, and how to get more; then isolated by the servic
   expect(await page.evaluate(() => crossOriginIsolated)).toBe(false);
   await expect(page.getByTestId('model-line')).toContainText('1 thread');
   await page.getByText('One thread. How to get more').click();
-  await expect(page.locator('.note').getByText('Cross-Origin-Embedder-Policy: require-corp')).toBeVisible();
+  await expect(
+    page.locator('.note').getByText('Cross-Origin-Embedder-Policy: require-corp'),
+  ).toBeVisible();
   await lab.button('Reload with more threads').click();
   await expect.poll(() => page.evaluate(() => crossOriginIsolated).catch(() => false)).toBe(true);
   await lab.ready();
@@ -46,7 +49,8 @@ test('nothing comes from elsewhere', async ({ lab, page }) => {
   const elsewhere: string[] = [];
   page.on('request', (request) => {
     const { origin, protocol } = new URL(request.url());
-    if (protocol.startsWith('http') && origin !== new URL(plainUrl).origin) elsewhere.push(request.url());
+    if (protocol.startsWith('http') && origin !== new URL(plainUrl).origin)
+      elsewhere.push(request.url());
   });
   await lab.open(plainUrl);
   await lab.button('Try all').click();

@@ -1,4 +1,5 @@
-// The page as the tests see it: what a person reads and presses, and the package's own numbers to compare with.
+// The page as the tests see it: what a person reads and presses, and the package's own numbers to
+// compare with.
 import { test as base, expect, type Locator, type Page } from '@playwright/test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -12,16 +13,19 @@ export const fixture = (path: string): string =>
 export const storiesPath = fixture('stories260k/stories260K-q8_0.gguf');
 export const storiesF32Path = fixture('stories260k/stories260K-f32.gguf');
 
-export const readFixture = (path: string): unknown => JSON.parse(readFileSync(fixture(path), 'utf8'));
+export const readFixture = (path: string): unknown =>
+  JSON.parse(readFileSync(fixture(path), 'utf8'));
 
 /**
- * The text of the cells of each row, as they are now. The page writes rows after a click, not with it: compare with
- * `expect.poll`, which looks again.
+ * The text of the cells of each row, as they are now. The page writes rows after a click, not with
+ * it: compare with `expect.poll`, which looks again.
  */
 export const cellsOf = (rows: Locator, cells = 'td'): Promise<string[][]> =>
   rows.evaluateAll(
     (found, selector) =>
-      found.map((row) => [...row.querySelectorAll(selector)].map((cell) => (cell.textContent ?? '').trim())),
+      found.map((row) =>
+        [...row.querySelectorAll(selector)].map((cell) => (cell.textContent ?? '').trim()),
+      ),
     cells,
   );
 
@@ -114,6 +118,8 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     expect(errors, 'errors of the page').toEqual([]);
   },
   engine: [
+    // Playwright reads the names of a fixture from this pattern, so it must be one.
+    // eslint-disable-next-line no-empty-pattern
     async ({}, use) => {
       const engine = await createEngine({ threads: 1, variant: 'simd' });
       await use(engine);

@@ -1,15 +1,28 @@
-// Work that takes long: how far it is, stopping it, layers recomputed by it, and the end of the worker.
+// Work that takes long: how far it is, stopping it, layers recomputed by it, and the end of the
+// worker.
 import type { Page } from '@playwright/test';
 import { llamaHf, writeJson, writeSafetensors } from '../support/hf-writer.js';
 import { Lab, expect, test } from './lab.js';
 
 test.slow();
 
-/** Many heads and positions, and hardly any weights: 256 heads, each weight from the same numbers each time. */
+/**
+ * Many heads and positions, and hardly any weights: 256 heads, each weight from the same numbers
+ * each time.
+ */
 function manyHeads(): { readonly name: string; readonly bytes: Buffer }[] {
   let state = 1;
   const { config, tensors } = llamaHf(
-    { layers: 32, heads: 8, kvHeads: 4, headDim: 8, hidden: 64, intermediate: 96, vocab: 64, positions: 2048 },
+    {
+      layers: 32,
+      heads: 8,
+      kvHeads: 4,
+      headDim: 8,
+      hidden: 64,
+      intermediate: 96,
+      vocab: 64,
+      positions: 2048,
+    },
     () => ((state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32 - 0.5) * 0.6,
   );
   return [
@@ -50,7 +63,8 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   await lab.button('Verify now').click();
   await expect(progress).toContainText(/Replaying 1800 tokens… [1-9]\d?%/);
   const bar = progress.getByRole('progressbar');
-  const part = (): Promise<number> => bar.evaluate((element) => (element as HTMLProgressElement).position);
+  const part = (): Promise<number> =>
+    bar.evaluate((element) => (element as HTMLProgressElement).position);
   const first = await part();
   expect(first).toBeGreaterThan(0);
   expect(first).toBeLessThan(1);
@@ -71,11 +85,18 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   await lab.button('Likeliest').click();
   await lab.rows(1801);
   await lab.button('Verify now').click();
-  await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit', { timeout: 60_000 });
-  await expect(page.getByTestId('verification').locator('[data-fact="difference"] dd')).toHaveText('0');
+  await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit', {
+    timeout: 60_000,
+  });
+  await expect(page.getByTestId('verification').locator('[data-fact="difference"] dd')).toHaveText(
+    '0',
+  );
 });
 
-test('a prefill shows how far it is, and leaves the cache empty when it is stopped', async ({ lab, page }) => {
+test('a prefill shows how far it is, and leaves the cache empty when it is stopped', async ({
+  lab,
+  page,
+}) => {
   await openManyHeads(lab, page, 1800);
   await lab.button('Prefill').click();
   const progress = page.getByTestId('progress-prefill');
@@ -94,8 +115,8 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   const attention = lab.section('attention');
   await expect(attention).toContainText('All 250 rows as the calls computed them.');
 
-  // 362 rows take 64 MiB: 256 heads x 4 bytes x the sum of the lengths. The layer that was in view least
-  // recently goes first, and at the start that is the last one.
+  // 362 rows take 64 MiB: 256 heads x 4 bytes x the sum of the lengths. The layer that was in view
+  // least recently goes first, and at the start that is the last one.
   await page.getByLabel(/^Speed/).fill('60');
   await lab.button('Play').click();
   await expect.poll(() => lab.chips.count(), { timeout: 60_000 }).toBeGreaterThan(370);
@@ -112,8 +133,14 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
 
   const pending = page.waitForEvent('download');
   await lab.button('Save CSV: attention-layer31-head3').click();
-  const text = Buffer.concat(await (await (await pending).createReadStream()).toArray()).toString('utf8');
-  const shown = text.trim().split('\r\n').slice(1).map((line) => Number(line.split(',').at(-1)));
+  const text = Buffer.concat(await (await (await pending).createReadStream()).toArray()).toString(
+    'utf8',
+  );
+  const shown = text
+    .trim()
+    .split('\r\n')
+    .slice(1)
+    .map((line) => Number(line.split(',').at(-1)));
   const model = await engine.loadModel(
     Object.fromEntries(manyHeads().map(({ name, bytes }) => [name, new Uint8Array(bytes)])),
   );
@@ -129,7 +156,9 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   await model.dispose();
 });
 
-test('when the worker dies the page says so, keeps showing the run, and computes it anew', async ({ page }) => {
+test('when the worker dies the page says so, keeps showing the run, and computes it anew', async ({
+  page,
+}) => {
   // Not the fixture's: what kills the worker is an error of the page.
   const lab = new Lab(page);
   await lab.open();

@@ -1,5 +1,5 @@
-// The page, built, in headless Chromium. Two hosts: one that isolates the page, and a plain one that has it
-// at a path of its own and sends no headers.
+// The page, built, in headless Chromium. Two hosts: one that isolates the page, and a plain one
+// that has it at a path of its own and sends no headers.
 import { defineConfig } from '@playwright/test';
 import { isolatedUrl, plainUrl } from './hosts.js';
 

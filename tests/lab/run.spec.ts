@@ -10,7 +10,10 @@ test('the first screen shows a run that was computed now, and explains three wor
     runs: { prompt: string; prompt_ids: number[]; greedy_ids: number[] }[];
   };
   const run = runs.find(({ prompt }) => prompt === 'Once upon a time');
-  expect(await lab.ids()).toEqual([...(run?.prompt_ids ?? []), ...(run?.greedy_ids ?? []).slice(0, 12)]);
+  expect(await lab.ids()).toEqual([
+    ...(run?.prompt_ids ?? []),
+    ...(run?.greedy_ids ?? []).slice(0, 12),
+  ]);
   const links = page.locator('.intro-steps a');
   await expect(links).toHaveCount(3);
   for (const link of await links.all()) {

@@ -1,4 +1,5 @@
-// Pictures of the main views into web/lab/screenshots: node tests/lab/screenshots.mjs (after npm run build:lab).
+// Pictures of the main views into web/lab/screenshots: node tests/lab/screenshots.mjs (after npm
+// run build:lab).
 import { spawn } from 'node:child_process';
 import { mkdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -25,17 +26,29 @@ const views = [
 ];
 
 async function shoot(browser, { name, width, height, part, top, before = [], ...context }) {
-  const page = await browser.newPage({ viewport: { width, height }, locale: 'en-US', colorScheme: 'light', ...context });
+  const page = await browser.newPage({
+    viewport: { width, height },
+    locale: 'en-US',
+    colorScheme: 'light',
+    ...context,
+  });
   await page.goto(address + (part ? story : ''));
-  await page.waitForFunction(() => /computed by|вычислила/.test(document.querySelector('.intro-lead')?.textContent ?? ''));
+  await page.waitForFunction(() =>
+    /computed by|вычислила/.test(document.querySelector('.intro-lead')?.textContent ?? ''),
+  );
   if (part) {
     await page.getByRole('button', { name: 'Prefill', exact: true }).click();
-    for (let token = 0; token < 16; ++token) await page.getByRole('button', { name: 'Likeliest', exact: true }).click();
-    await page.waitForFunction(() => document.querySelectorAll('#timeline .chip-decode[data-position]').length === 16);
+    for (let token = 0; token < 16; ++token)
+      await page.getByRole('button', { name: 'Likeliest', exact: true }).click();
+    await page.waitForFunction(
+      () => document.querySelectorAll('#timeline .chip-decode[data-position]').length === 16,
+    );
   }
-  for (const button of before) await page.getByRole('button', { name: button, exact: true }).click();
+  for (const button of before)
+    await page.getByRole('button', { name: button, exact: true }).click();
   await page.waitForTimeout(800);
-  if (top) await page.locator(top).evaluate((element) => element.scrollIntoView({ behavior: 'instant' }));
+  if (top)
+    await page.locator(top).evaluate((element) => element.scrollIntoView({ behavior: 'instant' }));
   if (part) await page.locator(part).scrollIntoViewIfNeeded();
   await page.waitForTimeout(400);
   const path = `${folder}${name}.png`;
@@ -55,14 +68,26 @@ async function shoot(browser, { name, width, height, part, top, before = [], ...
 }
 
 mkdirSync(folder, { recursive: true });
-const server = spawn(process.execPath, [fileURLToPath(new URL('server.mjs', import.meta.url)), '4573', '/', 'isolated']);
+const server = spawn(process.execPath, [
+  fileURLToPath(new URL('server.mjs', import.meta.url)),
+  '4573',
+  '/',
+  'isolated',
+]);
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+  ],
 });
 try {
   const chosen = process.argv.slice(2);
-  for (const view of views) if (chosen.length === 0 || chosen.includes(view.name)) await shoot(browser, view);
+  for (const view of views)
+    if (chosen.length === 0 || chosen.includes(view.name)) await shoot(browser, view);
 } finally {
   await browser.close();
   server.kill();

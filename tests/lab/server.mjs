@@ -6,7 +6,8 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const [port, prefix, mode] = process.argv.slice(2);
-const folder = process.env.KVLENS_LAB ?? fileURLToPath(new URL('../../.build/lab', import.meta.url));
+const folder =
+  process.env.KVLENS_LAB ?? fileURLToPath(new URL('../../.build/lab', import.meta.url));
 const types = {
   '.css': 'text/css',
   '.html': 'text/html; charset=utf-8',
@@ -24,7 +25,9 @@ const isolation = {
 function fileAt(path) {
   if (!path.startsWith(prefix)) return undefined;
   const file = join(folder, path.slice(prefix.length) || 'index.html');
-  return file.startsWith(folder) && statSync(file, { throwIfNoEntry: false })?.isFile() ? file : undefined;
+  return file.startsWith(folder) && statSync(file, { throwIfNoEntry: false })?.isFile()
+    ? file
+    : undefined;
 }
 
 createServer((request, response) => {

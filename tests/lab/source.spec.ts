@@ -8,7 +8,10 @@ const web = fileURLToPath(new URL('../../web', import.meta.url));
 const sources = (folder: string): { readonly path: string; readonly text: string }[] =>
   readdirSync(`${web}/${folder}`, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.(tsx?|mjs|html|css)$/.test(name))
-    .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(`${web}/${folder}/${name}`, 'utf8') }));
+    .map((name) => ({
+      path: `${folder}/${name}`,
+      text: readFileSync(`${web}/${folder}/${name}`, 'utf8'),
+    }));
 
 test('no number is made up: Math.random is nowhere in web/', () => {
   const all = [...sources('src'), ...sources('lab')];
@@ -21,7 +24,8 @@ test('no number is made up: Math.random is nowhere in web/', () => {
 });
 
 test('the Lab imports the package by its public entry points alone', () => {
-  const allowed = /^(kvlens|kvlens\/core|preact(\/hooks)?|@preact\/signals|d3-scale|d3-array|vite)$/;
+  const allowed =
+    /^(kvlens|kvlens\/core|preact(\/hooks)?|@preact\/signals|d3-scale|d3-array|vite)$/;
   const wrong = sources('lab').flatMap(({ path, text }) =>
     [...text.matchAll(/(?:from|import)\s*\(?\s*'([^'.][^']*|\.[^']*)'/g)]
       .map((found) => found[1] ?? '')

@@ -45,7 +45,12 @@ export function sampledTokens(core: Core): number[] {
   const model = typedModel(core, 'q8_0');
   const session = core.createSession(model);
   const sampling = { temperature: 0.9, topK: 30, topP: 0.95, minP: 0.005, repetitionPenalty: 1.1 };
-  const { tokens } = session.generate({ prompt: [3, 14, 15], maxNewTokens: 64, sampling, rng: { state: 2026n } });
+  const { tokens } = session.generate({
+    prompt: [3, 14, 15],
+    maxNewTokens: 64,
+    sampling,
+    rng: { state: 2026n },
+  });
   session.dispose();
   model.dispose();
   return [...tokens];
@@ -54,24 +59,37 @@ export function sampledTokens(core: Core): number[] {
 const prompt = Array.from({ length: 140 }, (_, i) => (i * i + 3 * i + 5) % typedConfig.vocabSize);
 
 /**
- * For each storage type, and for one of them with keys and values in fewer bits, the hash of the logits after a prefill
- * of 140 tokens and after four decodes. Throws when the size of the chunks (1 is the serial path) changes a bit.
+ * For each storage type, and for one of them with keys and values in fewer bits, the hash of the
+ * logits after a prefill of 140 tokens and after four decodes. Throws when the size of the chunks
+ * (1 is the serial path) changes a bit.
  */
 export function logitsHashes(core: Core): Record<string, string> {
   const cases = [
     ...DTYPES.map((dtype) => ({ name: dtype as string, dtype, kvDtype: 'f32' as const })),
-    ...(['bf16', 'q8_0'] as const).map((kvDtype) => ({ name: `q8_0, ${kvDtype} cache`, dtype: 'q8_0' as const, kvDtype })),
+    ...(['bf16', 'q8_0'] as const).map((kvDtype) => ({
+      name: `q8_0, ${kvDtype} cache`,
+      dtype: 'q8_0' as const,
+      kvDtype,
+    })),
   ];
-  return Object.fromEntries(cases.map(({ name, dtype, kvDtype }) => {
-    const model = typedModel(core, dtype);
-    const hashes = new Set([1, 7, 32, 128].map((chunkRows) => {
-      const session = core.createSession(model, { compute: 'f32', kvDtype, chunkRows });
-      const logits = [session.prefill(prompt).logits, ...[7, 11, 13, 17].map((token) => session.decode(token).logits)];
-      session.dispose();
-      return bitHash(...logits);
-    }));
-    model.dispose();
-    if (hashes.size !== 1) throw new Error(`${name}: the size of the chunks changes bits: ${[...hashes].join(', ')}`);
-    return [name, [...hashes][0]!];
-  }));
+  return Object.fromEntries(
+    cases.map(({ name, dtype, kvDtype }) => {
+      const model = typedModel(core, dtype);
+      const hashes = new Set(
+        [1, 7, 32, 128].map((chunkRows) => {
+          const session = core.createSession(model, { compute: 'f32', kvDtype, chunkRows });
+          const logits = [
+            session.prefill(prompt).logits,
+            ...[7, 11, 13, 17].map((token) => session.decode(token).logits),
+          ];
+          session.dispose();
+          return bitHash(...logits);
+        }),
+      );
+      model.dispose();
+      if (hashes.size !== 1)
+        throw new Error(`${name}: the size of the chunks changes bits: ${[...hashes].join(', ')}`);
+      return [name, [...hashes][0]!];
+    }),
+  );
 }

@@ -24,7 +24,11 @@ export async function modelFromFiles(core: Core, files: CheckpointInput): Promis
 }
 
 /** Files of the fixtures, by the name that each has in the checkpoint. */
-export async function fixtureFiles(...paths: string[]): Promise<Record<string, Uint8Array<ArrayBuffer>>> {
-  const entries = await Promise.all(paths.map(async (path) => [path.split('/').at(-1)!, await fixtureBytes(path)] as const));
+export async function fixtureFiles(
+  ...paths: string[]
+): Promise<Record<string, Uint8Array<ArrayBuffer>>> {
+  const entries = await Promise.all(
+    paths.map(async (path) => [path.split('/').at(-1)!, await fixtureBytes(path)] as const),
+  );
   return Object.fromEntries(entries);
 }

@@ -25,7 +25,9 @@ export interface CourseStep {
 }
 
 export interface CourseGeneration {
-  readonly mode: { readonly kind: 'greedy' } | { readonly kind: 'temperature_top_k'; readonly temperature: number; readonly top_k: number };
+  readonly mode:
+    | { readonly kind: 'greedy' }
+    | { readonly kind: 'temperature_top_k'; readonly temperature: number; readonly top_k: number };
   readonly rng_seed: string;
   readonly max_new_tokens: number;
   readonly eos_token: number | null;
@@ -64,7 +66,11 @@ export interface CourseCase {
   };
   readonly seed: number;
   readonly rng_state_after_init: string;
-  readonly parameters: { readonly name: string; readonly shape: number[]; readonly values: number[] }[];
+  readonly parameters: {
+    readonly name: string;
+    readonly shape: number[];
+    readonly values: number[];
+  }[];
   readonly steps: CourseStep[];
   readonly generations: CourseGeneration[];
 }
@@ -107,11 +113,11 @@ export function courseModel(core: Core, course: CourseCase): Model {
     if (name.endsWith('_proj')) {
       const [rows, cols] = shape as [number, number];
       for (let row = 0; row < rows; ++row) {
-        for (let col = 0; col < cols; ++col) data[row * cols + col] = found.values[col * rows + row]!;
+        for (let col = 0; col < cols; ++col)
+          data[row * cols + col] = found.values[col * rows + row]!;
       }
     }
     return { name, dtype: 'f64' as const, data };
   });
   return core.createModel(config, parameters);
 }
-

@@ -23,7 +23,9 @@ export function fixtureBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
 /** Where a fixture is: an address of the file system in Node, of the test server in a browser. */
 export function fixtureUrl(path: string): URL {
   const inRoot = `.build/fixtures/${path}`;
-  return inNode ? new URL(`../../${inRoot}`, import.meta.url) : new URL(`/${inRoot}`, location.href);
+  return inNode
+    ? new URL(`../../${inRoot}`, import.meta.url)
+    : new URL(`/${inRoot}`, location.href);
 }
 
 export async function fixtureText(path: string): Promise<string> {

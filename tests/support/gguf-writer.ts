@@ -70,7 +70,10 @@ export function writeGguf(content: GgufContent): Uint8Array<ArrayBuffer> {
         out.u32(9);
         out.u32(entry.type === 'floats' ? 6 : 5);
         size(entry.value.length);
-        for (const value of entry.value) entry.type === 'floats' ? out.f32(value) : out.u32(value);
+        for (const value of entry.value) {
+          if (entry.type === 'floats') out.f32(value);
+          else out.u32(value);
+        }
         break;
       default:
         out.u32(typeIds[entry.type]);
@@ -105,7 +108,10 @@ function byteLength(tensor: GgufTensorEntry): number {
 }
 
 /** A whole model of two layers whose sizes are a multiple of nothing much. */
-export function smallGguf(): { entries: Map<string, GgufEntry>; tensors: Map<string, GgufTensorEntry> } {
+export function smallGguf(): {
+  entries: Map<string, GgufEntry>;
+  tensors: Map<string, GgufTensorEntry>;
+} {
   const u32 = (value: number): GgufEntry => ({ type: 'u32', value });
   const entries = new Map<string, GgufEntry>([
     ['general.architecture', { type: 'string', value: 'llama' }],

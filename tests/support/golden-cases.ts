@@ -14,13 +14,19 @@ export interface HfGolden {
   readonly greedy: { readonly prompt: number[]; readonly output: number[] };
 }
 
-/** Float32 products and sums of a small decoder against float64: what the reference itself shows. */
+/**
+ * Float32 products and sums of a small decoder against float64: what the reference itself shows.
+ */
 const float32Tolerance = 2e-5;
 /** Epsilon and theta of a GGUF are float32. */
 const ggufTolerance = 2e-6;
 const float64Tolerance = 1e-9;
 
-export async function checkHfCase(core: Core, files: CheckpointInput, golden: HfGolden): Promise<void> {
+export async function checkHfCase(
+  core: Core,
+  files: CheckpointInput,
+  golden: HfGolden,
+): Promise<void> {
   const checkpoint = await openCheckpoint(files);
   const model = await modelFromCheckpoint(core, checkpoint);
   const inGguf = checkpoint.format === 'gguf';
@@ -39,7 +45,9 @@ export async function checkHfCase(core: Core, files: CheckpointInput, golden: Hf
           const begin = ((layer * heads.length + head) * T + position) * T;
           const padded = [...row, ...Array(T - row.length).fill(0)];
           expect(maxDifference(data.subarray(begin, begin + T), padded)).toBeLessThan(tolerance);
-        })));
+        }),
+      ),
+    );
 
     const steps = [session.prefill(golden.tokens.slice(0, 4))];
     for (const token of golden.tokens.slice(4)) steps.push(session.decode(token));
@@ -59,10 +67,16 @@ export async function checkHfCase(core: Core, files: CheckpointInput, golden: Hf
 /** A float64 forward over the dequantised weights of a file. */
 export interface TypesGolden {
   readonly tokens: number[];
-  readonly types: Record<string, { readonly last_logits: number[]; readonly argmax_every_position: number[] }>;
+  readonly types: Record<
+    string,
+    { readonly last_logits: number[]; readonly argmax_every_position: number[] }
+  >;
 }
 
-/** Products with activations of 8 bits are this near: between logits nearer than that either may win. */
+/**
+ * Products with activations of 8 bits are this near: between logits nearer than that either may
+ * win.
+ */
 const nearTie = 0.05;
 
 export interface TypesResult {
@@ -73,10 +87,15 @@ export interface TypesResult {
 }
 
 /**
- * Double precision agrees on the argmax at every position; so does single precision, but for near ties, which
- * are told. The cache gives the replay's bytes in both.
+ * Double precision agrees on the argmax at every position; so does single precision, but for near
+ * ties, which are told. The cache gives the replay's bytes in both.
  */
-export async function checkTypes(core: Core, files: CheckpointInput, golden: TypesGolden, type: string): Promise<TypesResult> {
+export async function checkTypes(
+  core: Core,
+  files: CheckpointInput,
+  golden: TypesGolden,
+  type: string,
+): Promise<TypesResult> {
   const { last_logits, argmax_every_position } = golden.types[type]!;
   const checkpoint = await openCheckpoint(files);
   const before = core.memory().liveBytes;
@@ -102,35 +121,63 @@ export async function checkTypes(core: Core, files: CheckpointInput, golden: Typ
     expect(argmax(exact), `${type}, position ${position}`).toBe(expected);
     const chosen = argmax(row(f32, position));
     if (chosen === expected) return;
-    expect(exact[expected]! - exact[chosen]!, `${type}, position ${position}`).toBeLessThan(nearTie);
+    expect(exact[expected]! - exact[chosen]!, `${type}, position ${position}`).toBeLessThan(
+      nearTie,
+    );
     nearTies.push(position);
   });
   model.dispose();
   const last = golden.tokens.length - 1;
   return {
-    error: { f64: maxDifference(row(f64, last), last_logits), f32: maxDifference(row(f32, last), last_logits) },
+    error: {
+      f64: maxDifference(row(f64, last), last_logits),
+      f32: maxDifference(row(f32, last), last_logits),
+    },
     nearTies,
   };
 }
 
 /** A table of results; the test runner shows lines that begin with a bar. */
-export function typesTable(title: string, results: readonly (readonly [string, TypesResult])[]): string {
-  const rows = results.map(([name, { error, nearTies }]) =>
-    `| ${name} | ${error.f64.toExponential(2)} | ${error.f32.toExponential(2)} | ${nearTies.join(', ') || 'none'} |`);
-  return [`| ${title} | largest error of the last logits in f64 | in f32 | near ties lost in f32, by position |`, ...rows].join('\n');
+export function typesTable(
+  title: string,
+  results: readonly (readonly [string, TypesResult])[],
+): string {
+  const rows = results.map(
+    ([name, { error, nearTies }]) =>
+      `| ${name} | ${error.f64.toExponential(2)} | ${error.f32.toExponential(2)} | ${nearTies.join(', ') || 'none'} |`,
+  );
+  return [
+    `| ${title} | largest error of the last logits in f64 | in f32 | near ties lost in f32, by position |`,
+    ...rows,
+  ].join('\n');
 }
 
 export interface BlockTable {
-  readonly types: Record<string, { readonly block_size: number; readonly bytes_base64: string; readonly values: number[] }>;
+  readonly types: Record<
+    string,
+    { readonly block_size: number; readonly bytes_base64: string; readonly values: number[] }
+  >;
 }
 
 /** Types of the table that kvlens stores, by the core's names. */
 export function storedTypes({ types }: BlockTable): [string, DType][] {
   const names: Record<string, DType> = {
-    F16: 'f16', BF16: 'bf16', Q8_0: 'q8_0', Q4_0: 'q4_0', Q4_1: 'q4_1', Q5_0: 'q5_0', Q5_1: 'q5_1',
-    Q2_K: 'q2_k', Q3_K: 'q3_k', Q4_K: 'q4_k', Q5_K: 'q5_k', Q6_K: 'q6_k',
+    F16: 'f16',
+    BF16: 'bf16',
+    Q8_0: 'q8_0',
+    Q4_0: 'q4_0',
+    Q4_1: 'q4_1',
+    Q5_0: 'q5_0',
+    Q5_1: 'q5_1',
+    Q2_K: 'q2_k',
+    Q3_K: 'q3_k',
+    Q4_K: 'q4_k',
+    Q5_K: 'q5_k',
+    Q6_K: 'q6_k',
   };
-  return Object.keys(types).flatMap((type) => (names[type] ? [[type, names[type]] as [string, DType]] : []));
+  return Object.keys(types).flatMap((type) =>
+    names[type] ? [[type, names[type]] as [string, DType]] : [],
+  );
 }
 
 /** Puts the blocks into the rows of an embedding and reads the values back, exactly. */
@@ -141,19 +188,35 @@ export function checkBlocks(core: Core, { types }: BlockTable, type: string, dty
   const repeats = dModel / values.length;
   const rows = 6; // a group of four and a rest, for layouts that interleave rows
   const config = {
-    nLayers: 1, nHeads: 1, nKvHeads: 1, headDim: 2, dModel, dFf: 2, vocabSize: rows, maxSeqLen: 2,
+    nLayers: 1,
+    nHeads: 1,
+    nKvHeads: 1,
+    headDim: 2,
+    dModel,
+    dFf: 2,
+    vocabSize: rows,
+    maxSeqLen: 2,
   };
   const data = new Uint8Array(rows * repeats * block.length);
   for (let i = 0; i < rows * repeats; ++i) data.set(block, i * block.length);
   const model = core.createModel(
     config,
-    core.parameterSpecs(config).map(({ name, shape }) => name === 'token_embedding'
-      ? { name, dtype, data }
-      : { name, dtype: 'f32' as const, data: new Float32Array(shape.reduce((a, b) => a * b, 1)) }),
+    core.parameterSpecs(config).map(({ name, shape }) =>
+      name === 'token_embedding'
+        ? { name, dtype, data }
+        : {
+            name,
+            dtype: 'f32' as const,
+            data: new Float32Array(shape.reduce((a, b) => a * b, 1)),
+          },
+    ),
   );
   const read = model.readRows('token_embedding', 0, rows);
   for (let i = 0; i < read.length; ++i) {
-    expect(Object.is(read[i], values[i % values.length]) || read[i] === values[i % values.length], `${type} ${i}`).toBe(true);
+    expect(
+      Object.is(read[i], values[i % values.length]) || read[i] === values[i % values.length],
+      `${type} ${i}`,
+    ).toBe(true);
   }
   model.dispose();
 }

@@ -7,7 +7,10 @@ import { ByteWriter } from './byte-writer.js';
 export interface SafetensorsEntry {
   readonly dtype?: unknown;
   readonly shape: unknown;
-  /** Zeros unless these are given; as many as F32 and the shape call for, unless `bytes` says otherwise. */
+  /**
+   * Zeros unless these are given; as many as F32 and the shape call for, unless `bytes` says
+   * otherwise.
+   */
   readonly data?: Uint8Array;
   readonly bytes?: number;
   readonly data_offsets?: unknown;
@@ -32,7 +35,8 @@ export function writeSafetensors(
   const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
   for (const [name, entry] of Object.entries(table)) {
     const shape = Array.isArray(entry.shape) ? (entry.shape as number[]) : [];
-    const bytes = entry.data?.length ?? entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
+    const bytes =
+      entry.data?.length ?? entry.bytes ?? 4 * shape.reduce((product, size) => product * size, 1);
     data.push(entry.data ?? new Uint8Array(bytes));
     header[name] = {
       dtype: entry.dtype ?? 'F32',
@@ -74,15 +78,29 @@ interface HfModel {
 export function llamaHf(dimensions: LlamaDimensions, value?: () => number): HfModel {
   const { layers, heads, kvHeads, headDim, hidden, intermediate, vocab, positions } = dimensions;
   const config = {
-    model_type: 'llama', hidden_act: 'silu', hidden_size: hidden, intermediate_size: intermediate,
-    num_hidden_layers: layers, num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: headDim,
-    vocab_size: vocab, max_position_embeddings: positions, rms_norm_eps: 1e-5, rope_theta: 10000,
-    tie_word_embeddings: false, bos_token_id: 1, eos_token_id: 2,
+    model_type: 'llama',
+    hidden_act: 'silu',
+    hidden_size: hidden,
+    intermediate_size: intermediate,
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    num_key_value_heads: kvHeads,
+    head_dim: headDim,
+    vocab_size: vocab,
+    max_position_embeddings: positions,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10000,
+    tie_word_embeddings: false,
+    bos_token_id: 1,
+    eos_token_id: 2,
   };
   const tensors: Record<string, SafetensorsEntry> = {};
   const add = (name: string, ...shape: number[]) => {
     const size = shape.reduce((product, length) => product * length, 1);
-    tensors[`${name}.weight`] = { shape, ...(value && { data: new Uint8Array(Float32Array.from({ length: size }, value).buffer) }) };
+    tensors[`${name}.weight`] = {
+      shape,
+      ...(value && { data: new Uint8Array(Float32Array.from({ length: size }, value).buffer) }),
+    };
   };
   add('model.embed_tokens', vocab, hidden);
   for (let index = 0; index < layers; ++index) {
@@ -104,4 +122,13 @@ export function llamaHf(dimensions: LlamaDimensions, value?: () => number): HfMo
 
 /** Of two layers. */
 export const smallHf = (): HfModel =>
-  llamaHf({ layers: 2, heads: 4, kvHeads: 2, headDim: 2, hidden: 8, intermediate: 12, vocab: 6, positions: 16 });
+  llamaHf({
+    layers: 2,
+    heads: 4,
+    kvHeads: 2,
+    headDim: 2,
+    hidden: 8,
+    intermediate: 12,
+    vocab: 6,
+    positions: 16,
+  });

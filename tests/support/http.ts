@@ -51,7 +51,11 @@ export function serve(resources: Record<string, Resource>): Server {
 }
 
 function respond(
-  server: Server, resource: Resource, method: string, range: string | null, signal?: AbortSignal,
+  server: Server,
+  resource: Resource,
+  method: string,
+  range: string | null,
+  signal?: AbortSignal,
 ): Response {
   const total = resource.bytes.length;
   const headers = new Headers();
@@ -63,21 +67,25 @@ function respond(
     end = Math.min(Number(wanted[2]) + 1, total);
     if (begin >= total) return new Response(null, { status: 416 });
     status = 206;
-    if (resource.contentRange !== false) headers.set('content-range', `bytes ${begin}-${end - 1}/${total}`);
+    if (resource.contentRange !== false)
+      headers.set('content-range', `bytes ${begin}-${end - 1}/${total}`);
   }
   if (resource.length !== false) headers.set('content-length', String(end - begin));
   if (method === 'HEAD') return new Response(null, { status, headers });
   const stop = Math.min(end, begin + (resource.cutAfter ?? Infinity));
   let position = begin;
-  const body = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (signal?.aborted) return controller.error(signal.reason);
-      if (position >= stop) return controller.close();
-      const piece = resource.bytes.slice(position, Math.min(stop, position + pieceBytes));
-      position += piece.length;
-      server.sent += piece.length;
-      controller.enqueue(piece);
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (signal?.aborted) return controller.error(signal.reason);
+        if (position >= stop) return controller.close();
+        const piece = resource.bytes.slice(position, Math.min(stop, position + pieceBytes));
+        position += piece.length;
+        server.sent += piece.length;
+        controller.enqueue(piece);
+      },
     },
-  }, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
   return new Response(body, { status, headers });
 }

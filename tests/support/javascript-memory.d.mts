@@ -1,4 +1,4 @@
-/** Bytes of this thread's heap and array buffers, garbage included; the module's own memory is not. */
+/** Bytes of this thread's heap and array buffers, garbage included, without the module's memory. */
 export function javaScriptBytes(): number;
 /** The same after a collection of garbage. */
 export function javaScriptBytesInUse(): number;

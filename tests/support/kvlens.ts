@@ -1,4 +1,6 @@
-/** What several tests of the package share: one core, errors by code, and a decoder to play with. */
+/**
+ * What several tests of the package share: one core, errors by code, and a decoder to play with.
+ */
 import { expect } from 'vitest';
 
 import {
@@ -14,7 +16,9 @@ import {
   type Model,
 } from 'kvlens/core';
 
-/** A decoder with every optional part: grouped heads, biases, head norms, a window, its own head. */
+/**
+ * A decoder with every optional part: grouped heads, biases, head norms, a window, its own head.
+ */
 export const richConfig: ConfigInput = {
   nLayers: 2,
   nHeads: 4,
@@ -42,7 +46,12 @@ export const smallConfig: ConfigInput = {
   maxSeqLen: 16,
 };
 
-export function randomModel(core: Core, config: ConfigInput = smallConfig, seed = 1n, dtype: 'f32' | 'f64' = 'f32'): Model {
+export function randomModel(
+  core: Core,
+  config: ConfigInput = smallConfig,
+  seed = 1n,
+  dtype: 'f32' | 'f64' = 'f32',
+): Model {
   return core.randomModel(config, { rng: { state: seed }, dtype });
 }
 
@@ -67,8 +76,14 @@ export function failure<C extends ErrorCode>(code: C, run: () => unknown): Failu
 }
 
 /** The error that `promise` rejects with, which must have this code. */
-export async function rejection<C extends ErrorCode>(code: C, promise: Promise<unknown>): Promise<Failure<C>> {
-  const outcome = await promise.then(() => undefined, (error: unknown) => ({ error }));
+export async function rejection<C extends ErrorCode>(
+  code: C,
+  promise: Promise<unknown>,
+): Promise<Failure<C>> {
+  const outcome = await promise.then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  );
   if (outcome === undefined) throw new Error(`expected the error ${code}`);
   return checked(code, outcome.error);
 }
@@ -82,7 +97,8 @@ function checked<C extends ErrorCode>(code: C, error: unknown): Failure<C> {
 
 /** Whether two arrays are the same bytes: 0 and -0 differ, and so do two NaNs. */
 export function sameBytes(a: ArrayBufferView, b: ArrayBufferView): boolean {
-  const bytes = (view: ArrayBufferView): Uint8Array => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+  const bytes = (view: ArrayBufferView): Uint8Array =>
+    new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   const [left, right] = [bytes(a), bytes(b)];
   return left.length === right.length && left.every((byte, i) => byte === right[i]);
 }
@@ -105,7 +121,10 @@ export function argmax(values: ArrayLike<number>): number {
 }
 
 /** Values as bytes of a plain float type. */
-export function floatBytes(dtype: Extract<DType, 'f32' | 'f64'>, values: ArrayLike<number>): Float32Array | Float64Array {
+export function floatBytes(
+  dtype: Extract<DType, 'f32' | 'f64'>,
+  values: ArrayLike<number>,
+): Float32Array | Float64Array {
   return dtype === 'f64' ? Float64Array.from(values) : Float32Array.from(values);
 }
 
@@ -118,7 +137,14 @@ export function filledModel(
 ): Model {
   const parameters = core.parameterSpecs(config).map(({ name, shape }) => {
     const size = shape.reduce((product, length) => product * length, 1);
-    return { name, dtype: compute, data: floatBytes(compute, Array.from({ length: size }, (_, i) => value(name, i))) };
+    return {
+      name,
+      dtype: compute,
+      data: floatBytes(
+        compute,
+        Array.from({ length: size }, (_, i) => value(name, i)),
+      ),
+    };
   });
   return core.createModel(config, parameters);
 }

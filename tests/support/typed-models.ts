@@ -31,18 +31,28 @@ const scales: Partial<Record<DType, number[]>> = {
 
 /** Random bytes of a type, with small finite scales. */
 function randomBytes(core: Core, dtype: DType, values: number, next: () => number): Uint8Array {
-  const info = instanceOf(core).call((module) => module.dtypes()).find(({ name }) => name === dtype)!;
+  const info = instanceOf(core)
+    .call((module) => module.dtypes())
+    .find(({ name }) => name === dtype)!;
   const small = (): number => (next() / 2 ** 32 - 0.5) * 0.2;
   if (dtype === 'f64') return new Uint8Array(Float64Array.from({ length: values }, small).buffer);
   if (dtype === 'f32') return new Uint8Array(Float32Array.from({ length: values }, small).buffer);
-  const bytes = Uint8Array.from({ length: (values / info.blockValues) * info.blockBytes }, () => next() & 0xff);
+  const bytes = Uint8Array.from(
+    { length: (values / info.blockValues) * info.blockBytes },
+    () => next() & 0xff,
+  );
   const view = new DataView(bytes.buffer);
   const offsets = scales[dtype] ?? [0];
   for (let block = 0; block < bytes.length; block += info.blockBytes) {
     for (const offset of offsets) {
-      // Half precision: exponent 2^-8 or so; bfloat16: 2^-5 or so; the sign and the mantissa as they come.
+      // Half precision: exponent 2^-8 or so; bfloat16: 2^-5 or so; the sign and the mantissa as
+      // they come.
       const bits = next();
-      view.setUint16(block + offset, dtype === 'bf16' ? (bits & 0x807f) | 0x3d00 : (bits & 0x80ff) | 0x1c00, true);
+      view.setUint16(
+        block + offset,
+        dtype === 'bf16' ? (bits & 0x807f) | 0x3d00 : (bits & 0x80ff) | 0x1c00,
+        true,
+      );
     }
   }
   return bytes;
@@ -51,7 +61,13 @@ function randomBytes(core: Core, dtype: DType, values: number, next: () => numbe
 // One row of 256 is the smallest that every type can hold.
 export const typedConfig: ConfigInput = {
   ...richConfig,
-  nHeads: 8, nKvHeads: 4, headDim: 32, rope: { theta: 5000 }, dModel: 256, dFf: 256, vocabSize: 40,
+  nHeads: 8,
+  nKvHeads: 4,
+  headDim: 32,
+  rope: { theta: 5000 },
+  dModel: 256,
+  dFf: 256,
+  vocabSize: 40,
   maxSeqLen: 160,
 };
 

@@ -53,7 +53,9 @@ function serviceWorker(): Plugin {
         .replace('__VERSION__', hash.digest('hex').slice(0, 16))
         .replace(
           /["']__FILES__["']/,
-          [...files, 'icon.svg', 'manifest.webmanifest'].map((name) => JSON.stringify(name)).join(', '),
+          [...files, 'icon.svg', 'manifest.webmanifest']
+            .map((name) => JSON.stringify(name))
+            .join(', '),
         );
       this.emitFile({ type: 'asset', fileName: 'sw.js', source });
     },

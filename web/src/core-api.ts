@@ -1,10 +1,10 @@
 /**
  * The synchronous level, `kvlens/core`: for Node, tests and one's own worker.
  *
- * Every failure throws a `KvLensError`, and a call that throws leaves everything as it was unless its
- * comment says otherwise. Results are copies and stay valid. Handles hold memory of the module until
- * `dispose()`, which may be called again; any other use after it is the error `disposed`. After a trap
- * of the module every call is the error `module_aborted`; a fresh `loadCore()` works.
+ * Every failure throws a `KvLensError`, and a call that throws leaves everything as it was unless
+ * its comment says otherwise. Results are copies and stay valid. Handles hold memory of the module
+ * until `dispose()`, which may be called again; any other use after it is the error `disposed`.
+ * After a trap of the module every call is the error `module_aborted`; a fresh `loadCore()` works.
  */
 import type {
   CaptureOptions,
@@ -53,22 +53,29 @@ export interface Core extends Disposable {
   /** Builds a model one parameter at a time. Errors: invalid_config, size_overflow. */
   modelBuilder(config: ConfigInput): ModelBuilder;
   /**
-   * A random decoder: Xavier-uniform matrices drawn in the order of `parameterSpecs`, gains 1, biases 0.
-   * Errors: invalid_config, out_of_memory; `rng` is then as it was.
+   * A random decoder: Xavier-uniform matrices drawn in the order of `parameterSpecs`, gains 1,
+   * biases 0. Errors: invalid_config, out_of_memory; `rng` is then as it was.
    */
-  randomModel(config: ConfigInput, options: { readonly rng: Rng; readonly dtype?: 'f64' | 'f32' }): Model;
+  randomModel(
+    config: ConfigInput,
+    options: { readonly rng: Rng; readonly dtype?: 'f64' | 'f32' },
+  ): Model;
   /**
    * An empty cache for `model`. `capacity` is the rows a layer can hold, `maxSeqLen` by default.
-   * Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does not go with
-   * `compute` or `headDim`), size_overflow, out_of_memory.
+   * Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does
+   * not go with `compute` or `headDim`), size_overflow, out_of_memory.
    */
   createCache<C extends ComputeType = 'f32'>(model: Model, options?: CacheOptions<C>): KvCache<C>;
   /**
    * A session of `model` on `cache`, which it keeps usable: both can be disposed of only after it
-   * (`model_in_use`, `cache_in_use`). Errors: config_mismatch and the other binding errors of the core,
-   * out_of_memory; nothing is held then.
+   * (`model_in_use`, `cache_in_use`). Errors: config_mismatch and the other binding errors of the
+   * core, out_of_memory; nothing is held then.
    */
-  bind<C extends ComputeType>(model: Model, cache: KvCache<C>, options?: SessionOptions): Session<C>;
+  bind<C extends ComputeType>(
+    model: Model,
+    cache: KvCache<C>,
+    options?: SessionOptions,
+  ): Session<C>;
   /** `createCache` and `bind`; the session owns the cache and disposes of it. */
   createSession<C extends ComputeType = 'f32'>(
     model: Model,
@@ -93,7 +100,10 @@ export interface ParameterInput {
   readonly name: string;
   readonly dtype: DType;
   readonly data: ArrayBufferView | ArrayBuffer;
-  /** Compared with what the configuration calls for when it is given. Errors: parameter_shape_mismatch. */
+  /**
+   * Compared with what the configuration calls for when it is given. Errors:
+   * parameter_shape_mismatch.
+   */
   readonly shape?: readonly number[];
 }
 
@@ -122,14 +132,14 @@ export interface ModelBuilder extends Handle {
    */
   allocate(name: string, dtype: DType): number;
   /**
-   * Copies `bytes` to `offset` of an allocated parameter. Errors: missing_parameter (not allocated, or
-   * sealed), parameter_size_mismatch (past its end).
+   * Copies `bytes` to `offset` of an allocated parameter. Errors: missing_parameter (not allocated,
+   * or sealed), parameter_size_mismatch (past its end).
    */
   write(name: string, offset: number, bytes: Uint8Array): void;
   /**
-   * Checks a parameter (as many bytes written as it has, every value or block scale finite) and packs it.
-   * Errors: missing_parameter; parameter_size_mismatch, and writing can go on; non_finite_parameter and
-   * out_of_memory, and the parameter is dropped and can be allocated anew.
+   * Checks a parameter (as many bytes written as it has, every value or block scale finite) and
+   * packs it. Errors: missing_parameter; parameter_size_mismatch, and writing can go on;
+   * non_finite_parameter and out_of_memory, and the parameter is dropped and can be allocated anew.
    */
   seal(name: string): void;
   /** allocate, write, seal. */
@@ -149,8 +159,8 @@ export interface Model extends Handle {
   readonly parameterBytes: number;
   parameters(): ParameterInfo[];
   /**
-   * Rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, `[nRows, cols]`; a vector is one row.
-   * Errors: unknown_parameter, invalid_argument.
+   * Rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, `[nRows, cols]`; a vector is
+   * one row. Errors: unknown_parameter, invalid_argument.
    */
   readRows(name: string, rowBegin: number, nRows: number): Float64Array<ArrayBuffer>;
   /**
@@ -180,9 +190,14 @@ export interface KvCache<C extends ComputeType = ComputeType> extends Handle {
   tokens(): Uint32Array<ArrayBuffer>;
   /** Errors: invalid_argument. */
   layer(index: number): LayerKvCache<C>;
-  /** `layer(i).contentHash(nRows)` of every layer; `nRows` is `len` by default. Errors: invalid_length. */
+  /**
+   * `layer(i).contentHash(nRows)` of every layer; `nRows` is `len` by default. Errors:
+   * invalid_length.
+   */
   contentHashes(nRows?: number): string[];
-  /** `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length. */
+  /**
+   * `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length.
+   */
   prefixHashes(lengths: readonly number[]): string[][];
   /** Errors: cache_in_use while a session is bound to it. */
   dispose(): void;
@@ -202,8 +217,8 @@ export interface LayerKvCache<C extends ComputeType = ComputeType> {
   /** As `keyRow`. */
   valueRow(kvHead: number, position: number): FloatArray<C>;
   /**
-   * A hash (XXH64) of the bytes of the first `nRows` rows (`len` by default), as they are now. Errors:
-   * invalid_length.
+   * A hash (XXH64) of the bytes of the first `nRows` rows (`len` by default), as they are now.
+   * Errors: invalid_length.
    */
   contentHash(nRows?: number): string;
 }
@@ -228,9 +243,10 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   extend(tokens: TokenIds, options?: StepOptions): Step<C>;
 
   /**
-   * The same calls in steps, for progress and abort: `begin` checks everything, `advance` computes up to
-   * `chunkRows` further rows and returns how many are left, `finish` commits. Until then nothing of it
-   * can be seen, and every other call is `call_in_progress`. An error abandons the call.
+   * The same calls in steps, for progress and abort: `begin` checks everything, `advance` computes
+   * up to `chunkRows` further rows and returns how many are left, `finish` commits. Until then
+   * nothing of it can be seen, and every other call is `call_in_progress`. An error abandons the
+   * call.
    */
   begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void;
   advance(): number;
@@ -240,20 +256,25 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   readonly callInProgress: boolean;
 
   /**
-   * Complete-prefix forward over `tokens` (the session's own by default), without the cache and without
-   * touching it. Errors: call_in_progress, empty_prompt, prompt_exceeds_capacity (maxSeqLen),
-   * token_out_of_range, out_of_memory, non_finite_value.
+   * Complete-prefix forward over `tokens` (the session's own by default), without the cache and
+   * without touching it. Errors: call_in_progress, empty_prompt, prompt_exceeds_capacity
+   * (maxSeqLen), token_out_of_range, out_of_memory, non_finite_value.
    */
   replay(options?: ReplayOptions): Replay<C>;
   /**
-   * The same in steps, for progress and abort. Calls of the session made meanwhile are no part of it;
-   * disposing of the session ends it. Errors: as replay, without non_finite_value.
+   * The same in steps, for progress and abort. Calls of the session made meanwhile are no part of
+   * it; disposing of the session ends it. Errors: as replay, without non_finite_value.
    */
   beginReplay(options?: ReplayOptions): StepwiseReplay<C>;
-  /** Replays the session's tokens and compares the logits byte by byte. Errors: as replay; no_logits. */
+  /**
+   * Replays the session's tokens and compares the logits byte by byte. Errors: as replay;
+   * no_logits.
+   */
   verify(): Verification;
 
-  /** Keeps the first `len` rows; the logits are gone until the next call. Errors: invalid_length. */
+  /**
+   * Keeps the first `len` rows; the logits are gone until the next call. Errors: invalid_length.
+   */
   truncate(len: number): void;
   /** As freshly bound: no rows, counters zero; an open call is abandoned. */
   reset(): void;
@@ -271,7 +292,10 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   readonly lastStep: StepInfo | undefined;
   /** Evidence of the last call that captured any. */
   readonly lastEvidence: Evidence<C> | undefined;
-  /** Prefill and decodes since binding or `reset`. Errors: no_schedule (nothing yet, or `extend` or `truncate`). */
+  /**
+   * Prefill and decodes since binding or `reset`. Errors: no_schedule (nothing yet, or `extend` or
+   * `truncate`).
+   */
   schedule(): Schedule;
   /**
    * What the cache avoided: `schedule()` against a replay of each of its prefixes, run for real.
@@ -282,31 +306,38 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   /** The `n` likeliest next tokens, likeliest first, ties by id. Errors: no_logits. */
   topTokens(n: number): RankedToken[];
   /**
-   * Chooses the next token; a greedy choice needs no `rng`. The repetition penalty applies to `recent`, by default the session's tokens.
-   * Errors: no_logits, invalid_sampling, non_finite_value; `rng` is then as it was.
+   * Chooses the next token; a greedy choice needs no `rng`. The repetition penalty applies to
+   * `recent`, by default the session's tokens. Errors: no_logits, invalid_sampling,
+   * non_finite_value; `rng` is then as it was.
    */
   sample(sampling: SamplingOptions, rng?: Rng, recent?: TokenIds): Draw;
   /**
-   * Prefill, then sample and decode until a stop. Errors: those of prefill, decode and sample; the session
-   * and `rng` are then as before.
+   * Prefill, then sample and decode until a stop. Errors: those of prefill, decode and sample; the
+   * session and `rng` are then as before.
    */
   generate(request: GenerateRequest): Generation;
   /** The same tokens from complete-prefix replays, without the cache. */
   generateUncached(request: GenerateRequest): Generation;
 }
 
-/** See `Session.beginReplay`. Disposing of it gives it up; nothing but its own memory is ever touched. */
+/**
+ * See `Session.beginReplay`. Disposing of it gives it up; nothing but its own memory is ever
+ * touched.
+ */
 export interface StepwiseReplay<C extends ComputeType = ComputeType> extends Handle {
-  /** Of the whole: each is up to `chunkRows` rows through the embedding, one layer, or the vocabulary head. */
+  /**
+   * Of the whole: each is up to `chunkRows` rows through the embedding, one layer, or the
+   * vocabulary head.
+   */
   readonly nSteps: number;
   /**
-   * Computes one step, if any is left, and returns how many are left then. Errors: non_finite_value; the
-   * replay is then disposed of.
+   * Computes one step, if any is left, and returns how many are left then. Errors:
+   * non_finite_value; the replay is then disposed of.
    */
   advance(): number;
   /**
-   * Computes what is left; the replay is then disposed of. `milliseconds` are those spent in its calls.
-   * Errors: non_finite_value, out_of_memory (for the results).
+   * Computes what is left; the replay is then disposed of. `milliseconds` are those spent in its
+   * calls. Errors: non_finite_value, out_of_memory (for the results).
    */
   finish(): Replay<C>;
 }

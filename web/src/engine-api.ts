@@ -1,13 +1,14 @@
 /**
  * The worker level, `kvlens`: promises and streams, for a page that never blocks.
  *
- * `createEngine()` starts a worker with one instance of the module in it. Every method that returns a
- * promise rejects with a `KvLensError`, whose message, context and cause came through the worker as they
- * were. When the worker ends, everything pending and every later call rejects with `worker_died`; a
- * new engine can then be created. Numbers, tensors and hashes are those of the synchronous level.
+ * `createEngine()` starts a worker with one instance of the module in it. Every method that returns
+ * a promise rejects with a `KvLensError`, whose message, context and cause came through the worker
+ * as they were. When the worker ends, everything pending and every later call rejects with
+ * `worker_died`; a new engine can then be created. Numbers, tensors and hashes are those of the
+ * synchronous level.
  *
- * One session runs one call at a time: a second one meanwhile is `call_in_progress`. Different sessions
- * take turns, step by step.
+ * One session runs one call at a time: a second one meanwhile is `call_in_progress`. Different
+ * sessions take turns, step by step.
  */
 import type {
   CaptureOptions,
@@ -39,8 +40,8 @@ import type {
 /** See `createEngine`. */
 export interface EngineOptions extends ModuleOptions {
   /**
-   * Makes the worker, where a bundler cannot find `kvlens/worker` by itself. A module worker in browsers,
-   * a `Worker` of `node:worker_threads` in Node.
+   * Makes the worker, where a bundler cannot find `kvlens/worker` by itself. A module worker in
+   * browsers, a `Worker` of `node:worker_threads` in Node.
    */
   readonly createWorker?: () => Worker;
 }
@@ -49,10 +50,10 @@ export interface EngineOptions extends ModuleOptions {
 export interface Engine extends AsyncDisposable {
   readonly info: ModuleInfo;
   /**
-   * Loads a checkpoint: GGUF (v1 to v3, split or not), safetensors with its config.json, llama2.c `.bin`.
-   * Nothing of it stays after an error or an abort. Errors: invalid_file, unsupported_file,
-   * truncated_file, missing_file, network_error, model_too_large, out_of_memory, aborted, and those of
-   * the parameters (e.g. non_finite_parameter).
+   * Loads a checkpoint: GGUF (v1 to v3, split or not), safetensors with its config.json, llama2.c
+   * `.bin`. Nothing of it stays after an error or an abort. Errors: invalid_file, unsupported_file,
+   * truncated_file, missing_file, network_error, model_too_large, out_of_memory, aborted, and those
+   * of the parameters (e.g. non_finite_parameter).
    */
   loadModel(source: ModelSource, options?: LoadOptions): Promise<EngineModel>;
   /** A random decoder from a seed, without a tokenizer. Errors: invalid_config, out_of_memory. */
@@ -73,10 +74,10 @@ export type FileSource = string | URL | Blob | ArrayBuffer | Uint8Array;
 
 /**
  * A checkpoint: one file, or all of its files by name (`config.json`, `model.safetensors`,
- * `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `model-00001-of-00002.gguf`, ...).
- * A list of `File`s goes by their names. Buffers are copied to the worker: give large files as
- * `Blob`, `File` or address. Node cannot send a `Blob` over a file (`fs.openAsBlob`) to a worker, which is
- * `invalid_argument`: give it the path.
+ * `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `model-00001-of-00002.gguf`,
+ * ...). A list of `File`s goes by their names. Buffers are copied to the worker: give large files
+ * as `Blob`, `File` or address. Node cannot send a `Blob` over a file (`fs.openAsBlob`) to a
+ * worker, which is `invalid_argument`: give it the path.
  */
 export type ModelSource = FileSource | readonly File[] | Readonly<Record<string, FileSource>>;
 
@@ -94,7 +95,9 @@ export interface LoadProgress {
 export interface LoadOptions {
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly signal?: AbortSignal;
-  /** Keeps downloads in the origin's private file system, checked before each use. false by default. */
+  /**
+   * Keeps downloads in the origin's private file system, checked before each use. false by default.
+   */
   readonly cache?: boolean;
 }
 
@@ -120,13 +123,25 @@ export interface EngineModel extends AsyncDisposable {
   /** undefined when the checkpoint has none. */
   readonly tokenizer: TokenizerInfo | undefined;
 
-  /** Ids of `text`; with `addSpecial` (true by default) the BOS and EOS that the file asks for. Errors: no_tokenizer. */
-  tokenize(text: string, options?: { readonly addSpecial?: boolean }): Promise<Uint32Array<ArrayBuffer>>;
+  /**
+   * Ids of `text`; with `addSpecial` (true by default) the BOS and EOS that the file asks for.
+   * Errors: no_tokenizer.
+   */
+  tokenize(
+    text: string,
+    options?: { readonly addSpecial?: boolean },
+  ): Promise<Uint32Array<ArrayBuffer>>;
   /** Text of `tokens`, special tokens left out. Errors: no_tokenizer, token_out_of_range. */
   detokenize(tokens: TokenIds): Promise<string>;
-  /** Each token as a piece of text of its own, special tokens by name, lone bytes as `<0x0A>`. Errors: as detokenize. */
+  /**
+   * Each token as a piece of text of its own, special tokens by name, lone bytes as `<0x0A>`.
+   * Errors: as detokenize.
+   */
   pieces(tokens: TokenIds): Promise<string[]>;
-  /** The conversation as the checkpoint's own template writes it. Errors: no_chat_template, chat_template_failed. */
+  /**
+   * The conversation as the checkpoint's own template writes it. Errors: no_chat_template,
+   * chat_template_failed.
+   */
   applyChatTemplate(
     messages: readonly ChatMessage[],
     options?: { readonly addGenerationPrompt?: boolean },
@@ -136,7 +151,10 @@ export interface EngineModel extends AsyncDisposable {
   parameters(): Promise<ParameterInfo[]>;
   /** See `Model.readRows` of `kvlens/core`. */
   readRows(name: string, rowBegin: number, nRows: number): Promise<Float64Array<ArrayBuffer>>;
-  /** See `Model.updateParameter` of `kvlens/core`. Errors: parameter_borrowed while a session is alive, and its others. */
+  /**
+   * See `Model.updateParameter` of `kvlens/core`. Errors: parameter_borrowed while a session is
+   * alive, and its others.
+   */
   updateParameter(parameter: {
     readonly name: string;
     readonly dtype: DType;
@@ -146,8 +164,8 @@ export interface EngineModel extends AsyncDisposable {
   hash(): Promise<string>;
 
   /**
-   * An empty cache. Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does
-   * not go with `compute` or the model's head size), out_of_memory.
+   * An empty cache. Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a
+   * `kvDtype` that does not go with `compute` or the model's head size), out_of_memory.
    */
   createCache(options?: EngineCacheOptions): Promise<EngineCache>;
   /** Errors: config_mismatch, parameter_revision_mismatch and the other binding errors. */
@@ -185,8 +203,8 @@ export interface EngineCacheOptions {
   /** `f32` by default. */
   readonly compute?: ComputeType;
   /**
-   * What keys and values are stored as: `compute`'s own type by default. In `bf16` or `q8_0` they are rounded, and
-   * there are fewer bytes to hold and to read for every token.
+   * What keys and values are stored as: `compute`'s own type by default. In `bf16` or `q8_0` they
+   * are rounded, and there are fewer bytes to hold and to read for every token.
    */
   readonly kvDtype?: KvDType;
 }
@@ -212,11 +230,19 @@ export interface EngineCache extends AsyncDisposable {
   tokens(): Promise<Uint32Array<ArrayBuffer>>;
   /** One row of one head. Errors: invalid_argument. */
   row(layer: number, kvHead: number, position: number): Promise<CacheRow>;
-  /** All rotated keys and values of one layer, each `[nKvHeads, len, headDim]`. Errors: invalid_argument. */
+  /**
+   * All rotated keys and values of one layer, each `[nKvHeads, len, headDim]`. Errors:
+   * invalid_argument.
+   */
   layer(index: number): Promise<{ readonly keys: Tensor; readonly values: Tensor }>;
-  /** Of the bytes of the first `nRows` rows (all by default) as they are now, one a layer. Errors: invalid_length. */
+  /**
+   * Of the bytes of the first `nRows` rows (all by default) as they are now, one a layer. Errors:
+   * invalid_length.
+   */
   contentHashes(nRows?: number): Promise<string[]>;
-  /** `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length. */
+  /**
+   * `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length.
+   */
   prefixHashes(lengths: readonly number[]): Promise<string[][]>;
   /** Errors: cache_in_use while a session is bound to it. */
   dispose(): Promise<void>;
@@ -230,8 +256,8 @@ export interface CacheRow {
 }
 
 /**
- * How a call is going, in tokens. A replay takes all of its tokens through one layer after another, so
- * its `done` has fractions. It never goes back, and ends at `total`.
+ * How a call is going, in tokens. A replay takes all of its tokens through one layer after another,
+ * so its `done` has fractions. It never goes back, and ends at `total`.
  */
 export interface CallProgress {
   readonly done: number;
@@ -241,9 +267,9 @@ export interface CallProgress {
 /** What a call that takes long can be given. */
 export interface LongCallOptions {
   /**
-   * Seen after each step, which is up to `chunkRows` tokens: through all layers in a forward call, through
-   * one layer in a replay. The call then rejects with `aborted`, its cause the signal's reason, and the
-   * session is as it was before.
+   * Seen after each step, which is up to `chunkRows` tokens: through all layers in a forward call,
+   * through one layer in a replay. The call then rejects with `aborted`, its cause the signal's
+   * reason, and the session is as it was before.
    */
   readonly signal?: AbortSignal;
   /** Called after steps, at most about a hundred times in a replay. */
@@ -281,15 +307,15 @@ export interface EngineSession extends AsyncDisposable {
   /** See `Session.replay`. Errors: its own, aborted. */
   replay(options?: EngineReplayOptions): Promise<Replay>;
   /**
-   * A replay of all tokens for its attention maps alone, `[layers.length, nHeads, kvLen, kvLen]`. Errors:
-   * as replay.
+   * A replay of all tokens for its attention maps alone, `[layers.length, nHeads, kvLen, kvLen]`.
+   * Errors: as replay.
    */
   attentionMaps(layers: readonly number[], options?: LongCallOptions): Promise<Tensor>;
   /** See `Session.verify`: the cache against a replay, run for real. Errors: its own, aborted. */
   verify(options?: LongCallOptions): Promise<Verification>;
   /**
-   * See `Session.contrast`: each prefix of the session replayed for real; progress is over the tokens of all
-   * of them. Errors: its own, aborted.
+   * See `Session.contrast`: each prefix of the session replayed for real; progress is over the
+   * tokens of all of them. Errors: its own, aborted.
    */
   contrast(options?: LongCallOptions): Promise<Contrast>;
 
@@ -314,8 +340,8 @@ export interface EngineSession extends AsyncDisposable {
     rngState?: bigint,
   ): Promise<{ readonly draw: Draw; readonly rngState: bigint }>;
   /**
-   * Streams new tokens. The prompt is compared with what the cache holds: the common prefix is kept, what
-   * differs is dropped, and only the rest is prefilled.
+   * Streams new tokens. The prompt is compared with what the cache holds: the common prefix is
+   * kept, what differs is dropped, and only the rest is prefilled.
    */
   generate(request: EngineGenerateRequest): GenerationStream;
   /** Gives the model free, and the cache too when the session owns it. */
@@ -347,13 +373,15 @@ export interface EngineGenerateRequest extends SamplingOptions, CaptureOptions {
   readonly seed?: bigint | number;
   /** Likeliest candidates to report with each token; 0 by default. */
   readonly logprobs?: number;
-  /** Evidence to send with each token, of the row that its logits come from unless `rows` is `all`. */
+  /**
+   * Evidence to send with each token, of the row that its logits come from unless `rows` is `all`.
+   */
   readonly rows?: 'all' | 'last';
   /** Called after each chunk of the prompt that is prefilled. */
   readonly onProgress?: (progress: CallProgress) => void;
   /**
-   * Seen between chunks and tokens. The stream then ends, its result says `aborted`, and the session is as
-   * it was before the call. Leaving the loop early is an abort too.
+   * Seen between chunks and tokens. The stream then ends, its result says `aborted`, and the
+   * session is as it was before the call. Leaving the loop early is an abort too.
    */
   readonly signal?: AbortSignal;
 }

@@ -1,9 +1,9 @@
 /**
  * The one error type of the package.
  *
- * Every failure is a `KvLensError` with a `code` to branch on, a `context` whose type follows from the
- * code (where, the limit and the value), a sentence, and the wrapped error as `cause`. The codes of the
- * core are those of `core/include/kvlens/error.h`; a test holds the two lists equal.
+ * Every failure is a `KvLensError` with a `code` to branch on, a `context` whose type follows from
+ * the code (where, the limit and the value), a sentence, and the wrapped error as `cause`. The
+ * codes of the core are those of `core/include/kvlens/error.h`; a test holds the two lists equal.
  */
 
 /** Nothing beyond the code. */
@@ -284,8 +284,8 @@ void nothingMissing;
 /**
  * What every kvlens call throws or rejects with.
  *
- * Branch on `code`; `isKvLensError(error)` narrows an unknown value to the union of all codes, so that
- * `switch (error.code)` gives each branch its own type of `context`.
+ * Branch on `code`; `isKvLensError(error)` narrows an unknown value to the union of all codes, so
+ * that `switch (error.code)` gives each branch its own type of `context`.
  */
 export class KvLensError<C extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'KvLensError';

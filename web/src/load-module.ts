@@ -1,4 +1,6 @@
-/** Fetches, compiles and starts one build of the module. Importing this file does nothing by itself. */
+/**
+ * Fetches, compiles and starts one build of the module. Importing this file does nothing by itself.
+ */
 import { KvLensError } from './errors.js';
 import type { MainModule } from './kvlens-simd.js';
 import type { ModuleOptions } from './types.js';
@@ -21,7 +23,10 @@ export interface LoadedModule {
 }
 
 /** Errors: module_load_failed. */
-export async function loadModule({ variant, threads }: Choice, wasm: ModuleOptions['wasm']): Promise<LoadedModule> {
+export async function loadModule(
+  { variant, threads }: Choice,
+  wasm: ModuleOptions['wasm'],
+): Promise<LoadedModule> {
   const files = variantFiles(variant);
   try {
     const compiled = await compile(wasm ?? files.wasm);
@@ -47,7 +52,12 @@ export async function loadModule({ variant, threads }: Choice, wasm: ModuleOptio
     return { module, end: () => PThread?.terminateAllThreads() };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new KvLensError('module_load_failed', { name: variant }, `cannot load the ${variant} build of the module: ${reason}`, error);
+    throw new KvLensError(
+      'module_load_failed',
+      { name: variant },
+      `cannot load the ${variant} build of the module: ${reason}`,
+      error,
+    );
   }
 }
 

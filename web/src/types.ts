@@ -2,8 +2,8 @@
  * The plain values of both levels of the package: every one of them survives `structuredClone`.
  *
  * Names are the core's own in camelCase. Token ids, lengths and counters are numbers, exact up to
- * 2^53 - 1 (a counter beyond it is the error `work_overflow`); hashes are 16 hexadecimal digits; the
- * state of the random generator is a bigint.
+ * 2^53 - 1 (a counter beyond it is the error `work_overflow`); hashes are 16 hexadecimal digits;
+ * the state of the random generator is a bigint.
  */
 
 /** How two elements of a head are paired by RoPE: `(2i, 2i+1)` or `(i, i + headDim / 2)`. */
@@ -61,7 +61,9 @@ export type ConfigInput = Pick<
   readonly slidingWindow?: number;
 };
 
-/** Storage types of parameters, in the order of the core's table: plain floats, then ggml blocks. */
+/**
+ * Storage types of parameters, in the order of the core's table: plain floats, then ggml blocks.
+ */
 export const DTYPES = [
   'f64',
   'f32',
@@ -82,14 +84,17 @@ export const DTYPES = [
 /** A storage type. */
 export type DType = (typeof DTYPES)[number];
 
-/** What a session computes and caches in: single precision (the product) or double (the reference). */
+/**
+ * What a session computes and caches in: single precision (the product) or double (the reference).
+ */
 export type ComputeType = 'f32' | 'f64';
 
 /**
- * What a cache's keys and values are stored as: what is computed in or, where that is `f32`, `bf16` (half the bytes)
- * or `q8_0` (17/64 of them, where `headDim` is a multiple of 32 up to 512: every 32 values share a scale). With the
- * latter two, attention reads keys and values rounded, as the cache shows them; captured `k_rope` and
- * `v_projection` are those before. With `q8_0` it also rounds queries, and weights times scales, to 16 bits.
+ * What a cache's keys and values are stored as: what is computed in or, where that is `f32`, `bf16`
+ * (half the bytes) or `q8_0` (17/64 of them, where `headDim` is a multiple of 32 up to 512: every
+ * 32 values share a scale). With the latter two, attention reads keys and values rounded, as the
+ * cache shows them; captured `k_rope` and `v_projection` are those before. With `q8_0` it also
+ * rounds queries, and weights times scales, to 16 bits.
  */
 export type KvDType = ComputeType | 'bf16' | 'q8_0';
 
@@ -138,7 +143,10 @@ export interface Work {
   readonly cacheAppends: number;
   /** Rows through a q, k or v projection, summed over layers. */
   readonly qkvProjectionRows: number;
-  /** Entries of attention tensors made: a cached row has its length a head, a replay the dense T x T grid. */
+  /**
+   * Entries of attention tensors made: a cached row has its length a head, a replay the dense T x T
+   * grid.
+   */
   readonly attentionScoreValues: number;
   /** Query-key dot products computed. */
   readonly causalScoreValues: number;
@@ -239,8 +247,8 @@ export interface Evidence<C extends ComputeType = ComputeType> {
 /** What a call hands out beside what it did. */
 export interface StepOptions extends CaptureOptions {
   /**
-   * Whether the step has a copy of the logits; true when left out. They are in the session either way: see its
-   * `logits`, `topTokens` and `sample`.
+   * Whether the step has a copy of the logits; true when left out. They are in the session either
+   * way: see its `logits`, `topTokens` and `sample`.
    */
   readonly logits?: boolean;
 }
@@ -295,7 +303,9 @@ export interface Verification {
   readonly cached: StepInfo | undefined;
   /** The replay that was run to check it. */
   readonly replay: { readonly work: Work; readonly milliseconds: number };
-  /** Content hash of every layer before and after the replay; equal, since a replay uses no cache. */
+  /**
+   * Content hash of every layer before and after the replay; equal, since a replay uses no cache.
+   */
   readonly hashesBefore: readonly string[];
   readonly hashesAfter: readonly string[];
 }
@@ -312,7 +322,9 @@ export interface RankedToken {
 
 /** How the next token is chosen. */
 export interface SamplingOptions {
-  /** 0 (the default) is greedy: the largest logit, ties to the lower id; the rest is then unused. */
+  /**
+   * 0 (the default) is greedy: the largest logit, ties to the lower id; the rest is then unused.
+   */
   readonly temperature?: number;
   /** Candidates kept; 0 (the default): all. */
   readonly topK?: number;
@@ -324,7 +336,10 @@ export interface SamplingOptions {
   readonly repetitionPenalty?: number;
 }
 
-/** State of SplitMix64, the random generator. A call that draws moves `state`; one that fails does not. */
+/**
+ * State of SplitMix64, the random generator. A call that draws moves `state`; one that fails does
+ * not.
+ */
 export interface Rng {
   /** 64 bits, unsigned. */
   state: bigint;
@@ -389,12 +404,16 @@ export interface ModuleInfo {
 /** Where the module comes from and how it runs. */
 export interface ModuleOptions {
   /**
-   * The calling thread included. `auto` (the engine's default): what the machine has, up to 8, where
-   * memory can be shared, else 1. `loadCore` takes 1 by default; its threads end with `Core.dispose()`.
+   * The calling thread included. `auto` (the engine's default): what the machine has, up to 8,
+   * where memory can be shared, else 1. `loadCore` takes 1 by default; its threads end with
+   * `Core.dispose()`.
    */
   readonly threads?: 'auto' | number;
   /** Takes this build instead of the best one that runs here. */
   readonly variant?: Variant;
-  /** The `.wasm` itself: its bytes, its address, or compiled. It has to be that of the chosen variant. */
+  /**
+   * The `.wasm` itself: its bytes, its address, or compiled. It has to be that of the chosen
+   * variant.
+   */
   readonly wasm?: ArrayBuffer | Uint8Array | URL | string | WebAssembly.Module;
 }

@@ -2,7 +2,8 @@
  * The builds of the module: where their files are, which of them run here, and which one to take.
  *
  * The addresses are written so that bundlers see the files as assets and copy them as they are; the
- * script is imported by its address and is told where everything is, so it never looks beside itself.
+ * script is imported by its address and is told where everything is, so it never looks beside
+ * itself.
  */
 import { relaxedSimd, simd, threads as sharedThreads } from 'wasm-feature-detect';
 
@@ -48,8 +49,13 @@ export interface Choice {
   readonly why: readonly string[];
 }
 
-/** Errors: invalid_argument, unsupported_environment (something asked for is not to be had here). */
-export async function chooseVariant(options: ModuleOptions, defaultThreads: 'auto' | 1): Promise<Choice> {
+/**
+ * Errors: invalid_argument, unsupported_environment (something asked for is not to be had here).
+ */
+export async function chooseVariant(
+  options: ModuleOptions,
+  defaultThreads: 'auto' | 1,
+): Promise<Choice> {
   const wanted = options.threads ?? defaultThreads;
   if (wanted !== 'auto' && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= 64)) {
     throw new KvLensError(
@@ -59,7 +65,12 @@ export async function chooseVariant(options: ModuleOptions, defaultThreads: 'aut
     );
   }
   const why: string[] = [];
-  if (!(await simd())) throw unsupported('WebAssembly SIMD', 'absent', 'this engine has no WebAssembly SIMD, which kvlens needs');
+  if (!(await simd()))
+    throw unsupported(
+      'WebAssembly SIMD',
+      'absent',
+      'this engine has no WebAssembly SIMD, which kvlens needs',
+    );
   const hasRelaxed = (await relaxedSimd()) && !baselineDotsAreWrong();
   const shared = await sharingObstacle();
   if (options.variant !== undefined) {
@@ -67,10 +78,15 @@ export async function chooseVariant(options: ModuleOptions, defaultThreads: 'aut
     if (variant.startsWith('relaxed') && !hasRelaxed) {
       throw unsupported('variant', variant, 'this engine has no relaxed SIMD');
     }
-    if (variant.endsWith('-mt') && shared !== undefined) throw unsupported('variant', variant, shared);
+    if (variant.endsWith('-mt') && shared !== undefined)
+      throw unsupported('variant', variant, shared);
     why.push(`build ${variant} was asked for`);
   } else {
-    why.push(hasRelaxed ? 'relaxed SIMD is available' : 'relaxed SIMD is not available, so 128-bit SIMD is used');
+    why.push(
+      hasRelaxed
+        ? 'relaxed SIMD is available'
+        : 'relaxed SIMD is not available, so 128-bit SIMD is used',
+    );
   }
   if (typeof wanted === 'number' && wanted > 1 && shared !== undefined) {
     throw unsupported('threads', String(wanted), shared);
@@ -90,13 +106,22 @@ export async function chooseVariant(options: ModuleOptions, defaultThreads: 'aut
   return { variant: options.variant ?? (threads > 1 ? `${level}-mt` : level), threads, why };
 }
 
-function unsupported(field: string, value: string, message: string): KvLensError<'unsupported_environment'> {
-  return new KvLensError('unsupported_environment', { field, value, allowed: 'what this engine has' }, message);
+function unsupported(
+  field: string,
+  value: string,
+  message: string,
+): KvLensError<'unsupported_environment'> {
+  return new KvLensError(
+    'unsupported_environment',
+    { field, value, allowed: 'what this engine has' },
+    message,
+  );
 }
 
 /**
- * Node 20 (V8 11.3) has relaxed SIMD behind a flag. Until its optimising compiler has replaced what the
- * baseline one made, relaxed dot products come out wrong there; later versions have it without a flag and right.
+ * Node 20 (V8 11.3) has relaxed SIMD behind a flag. Until its optimising compiler has replaced what
+ * the baseline one made, relaxed dot products come out wrong there; later versions have it without
+ * a flag and right.
  */
 function baselineDotsAreWrong(): boolean {
   const v8 = (globalThis as { process?: { versions?: { v8?: string } } }).process?.versions?.v8;
@@ -118,7 +143,9 @@ async function processors(): Promise<number> {
   if (hardwareConcurrency !== undefined) return hardwareConcurrency;
   // Node 20 has no navigator. The name is kept from bundlers, which would look for it.
   const os = 'node:os';
-  const { availableParallelism } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ os)) as {
+  const { availableParallelism } = (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ os
+  )) as {
     availableParallelism: () => number;
   };
   return availableParallelism();

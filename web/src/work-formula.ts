@@ -1,6 +1,6 @@
 /**
- * What the counters of a schedule must come to, from the configuration alone. The core counts where the
- * work is done; this is for showing what was not run, and tests hold the two equal.
+ * What the counters of a schedule must come to, from the configuration alone. The core counts where
+ * the work is done; this is for showing what was not run, and tests hold the two equal.
  */
 import type { Config, Work } from './types.js';
 
@@ -11,8 +11,24 @@ function visiblePositions({ slidingWindow }: Config, length: number): number {
   return triangle(slidingWindow) + (length - slidingWindow) * slidingWindow;
 }
 
-/** `rows` rows through every layer, `scores` of them against visible keys a head, `logitRows` to the vocabulary. */
-function forwards(config: Config, rows: number, visible: number, logitRows: number): Omit<Work, 'attentionScoreValues' | 'prefillTokens' | 'decodeTokens' | 'cacheAppends' | 'kvBytesRead' | 'kvBytesWritten'> {
+/**
+ * `rows` rows through every layer, `scores` of them against visible keys a head, `logitRows` to the
+ * vocabulary.
+ */
+function forwards(
+  config: Config,
+  rows: number,
+  visible: number,
+  logitRows: number,
+): Omit<
+  Work,
+  | 'attentionScoreValues'
+  | 'prefillTokens'
+  | 'decodeTokens'
+  | 'cacheAppends'
+  | 'kvBytesRead'
+  | 'kvBytesWritten'
+> {
   const { nLayers, nHeads, nKvHeads, headDim, dModel, dFf, vocabSize } = config;
   const causal = nLayers * nHeads * visible;
   return {
@@ -28,7 +44,10 @@ function forwards(config: Config, rows: number, visible: number, logitRows: numb
   };
 }
 
-/** Work of one complete-prefix replay of `length` tokens. The bytes of keys and values are left at 0. */
+/**
+ * Work of one complete-prefix replay of `length` tokens. The bytes of keys and values are left at
+ * 0.
+ */
 export function computedReplayWork(config: Config, length: number): Work {
   return {
     ...forwards(config, length, visiblePositions(config, length), 1),
@@ -42,8 +61,8 @@ export function computedReplayWork(config: Config, length: number): Work {
 }
 
 /**
- * Work of a prefill of `promptLength` tokens and a decode of each further one up to `length`. The bytes of
- * keys and values are left at 0.
+ * Work of a prefill of `promptLength` tokens and a decode of each further one up to `length`. The
+ * bytes of keys and values are left at 0.
  */
 export function computedCachedWork(config: Config, promptLength: number, length: number): Work {
   const { nLayers, nHeads } = config;

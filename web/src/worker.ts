@@ -51,7 +51,9 @@ async function endpoint(): Promise<Endpoint> {
   if ('WorkerGlobalScope' in globalThis) return globalThis as unknown as Endpoint;
   // Node. The names are kept from bundlers, which would look for them.
   const threads = 'node:worker_threads';
-  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as { parentPort: NodePort };
+  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as {
+    parentPort: NodePort;
+  };
   return nodeEndpoint(parentPort);
 }
 

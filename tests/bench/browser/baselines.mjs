@@ -1,8 +1,12 @@
-// Figures of the peers from an earlier run on a quiet machine (two x86-64 cores, Chromium 156; medians,
-// tokens a second), for rows that a run cannot measure. They were taken on another day, maybe on another
-// machine: a comparison with them is marked.
+// Figures of the peers from an earlier run on a quiet machine (two x86-64 cores, Chromium 156;
+// medians, tokens a second), for rows that a run cannot measure. They were taken on another day,
+// maybe on another machine: a comparison with them is marked.
 const row = (runtime, weights, threads, measure, position, median) => ({
-  runtime, weights, threads, measure, position,
+  runtime,
+  weights,
+  threads,
+  measure,
+  position,
   tokensPerSecond: { min: median, median, max: median },
   stored: true,
 });
@@ -27,8 +31,18 @@ export const baselines = [
 /** `rows` and, where they have nothing of a peer to compare with, stored ones. */
 export function withBaselines(rows) {
   // Any weights of onnxruntime-web will do: its best row counts.
-  const compared = (stored) => ['runtime', 'threads', 'measure', 'position',
-    ...(stored.runtime === 'wllama' ? ['weights'] : [])];
-  return [...rows, ...baselines.filter((stored) =>
-    !rows.some((measured) => compared(stored).every((name) => measured[name] === stored[name])))];
+  const compared = (stored) => [
+    'runtime',
+    'threads',
+    'measure',
+    'position',
+    ...(stored.runtime === 'wllama' ? ['weights'] : []),
+  ];
+  return [
+    ...rows,
+    ...baselines.filter(
+      (stored) =>
+        !rows.some((measured) => compared(stored).every((name) => measured[name] === stored[name])),
+    ),
+  ];
 }

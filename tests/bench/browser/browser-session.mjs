@@ -1,12 +1,17 @@
-// One Chromium for one runtime, with a fresh profile. Each configuration gets a page, and with it a process,
-// of its own.
+// One Chromium for one runtime, with a fresh profile. Each configuration gets a page, and with it a
+// process, of its own.
 import { readFileSync, readdirSync } from 'node:fs';
 
 import { chromium } from '@playwright/test';
 
 const args = [
-  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
 ];
 
 /** Pids of the processes below `root` that render pages; none where there is no /proc. */
@@ -14,14 +19,18 @@ function rendererPids(root) {
   const children = new Map();
   let pids;
   try {
-    pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+    pids = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
   } catch {
     return [];
   }
   for (const pid of pids) {
     try {
       // The name in parentheses may hold spaces; the parent is the second field after it.
-      const parent = Number(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, '').trim().split(' ')[1]);
+      const parent = Number(
+        readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, '').trim().split(' ')[1],
+      );
       children.set(parent, [...(children.get(parent) ?? []), pid]);
     } catch {
       // It ended meanwhile.
@@ -47,7 +56,8 @@ function residentSize(pid, field) {
   }
 }
 
-const residentSizes = (root) => new Map(rendererPids(root).map((pid) => [pid, residentSize(pid, 'VmRSS')]));
+const residentSizes = (root) =>
+  new Map(rendererPids(root).map((pid) => [pid, residentSize(pid, 'VmRSS')]));
 
 /** The process that grew most. */
 function mostGrown(before, after) {
@@ -68,7 +78,9 @@ export async function openSession(origin, executablePath) {
       page.on('console', (message) => messages.push(message.text()));
       page.on('pageerror', (error) => messages.push(error.message));
       await page.goto(`${origin}/page/index.html?script=${encodeURIComponent(script)}`);
-      await page.waitForFunction('globalThis.bench !== undefined || globalThis.failure !== undefined');
+      await page.waitForFunction(
+        'globalThis.bench !== undefined || globalThis.failure !== undefined',
+      );
       const failure = await page.evaluate('globalThis.failure');
       if (failure) {
         await context.close();
@@ -80,13 +92,16 @@ export async function openSession(origin, executablePath) {
         messages,
         async call(method, argument) {
           const before = pid === undefined ? residentSizes(root) : undefined;
-          const { value, error } = await page.evaluate(async ([name, options]) => {
-            try {
-              return { value: await globalThis.bench[name](options) };
-            } catch (caught) {
-              return { error: String(caught?.stack ?? caught) };
-            }
-          }, [method, argument]);
+          const { value, error } = await page.evaluate(
+            async ([name, options]) => {
+              try {
+                return { value: await globalThis.bench[name](options) };
+              } catch (caught) {
+                return { error: String(caught?.stack ?? caught) };
+              }
+            },
+            [method, argument],
+          );
           if (error) throw new Error(error);
           // Nothing tells which process renders a page, but the first call loads a model.
           pid ??= mostGrown(before, residentSizes(root));
@@ -94,9 +109,11 @@ export async function openSession(origin, executablePath) {
           peak = Math.max(peak, residentSize(pid, 'VmHWM'));
           return value;
         },
-        /** Largest resident size of the page's process so far, in bytes; 0 where it cannot be known. */
+        /**
+         * Largest resident size of the page's process so far, in bytes; 0 where it cannot be known.
+         */
         peakMemory: () => peak,
-        close: () => context.close().catch(() => {}),  // its browser may have ended
+        close: () => context.close().catch(() => {}), // its browser may have ended
       };
     },
     version: () => browser.version(),

@@ -10,8 +10,10 @@ const dist = inRoot('dist');
 /** Why kvlens cannot be measured with these options, or nothing. */
 export function missingBuild({ level, threads }) {
   const levels = level ? [level] : ['simd', 'relaxed'];
-  const files = ['index.js', ...levels.flatMap((name) =>
-    threads.map((n) => `kvlens-${name}${n > 1 ? '-mt' : ''}.wasm`))];
+  const files = [
+    'index.js',
+    ...levels.flatMap((name) => threads.map((n) => `kvlens-${name}${n > 1 ? '-mt' : ''}.wasm`)),
+  ];
   const missing = files.find((name) => !existsSync(`${dist}/${name}`));
   return missing && `kvlens is not built (dist/${missing} is missing): run \`npm run build\` first`;
 }

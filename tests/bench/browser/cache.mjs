@@ -16,17 +16,29 @@ export const peers = { '@wllama/wllama': '3.8.1', 'onnxruntime-web': '1.30.0' };
 export function installPeer(name) {
   const version = peers[name];
   const manifest = join(cacheFolder, 'node_modules', name, 'package.json');
-  if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version === version) return undefined;
+  if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version === version)
+    return undefined;
   console.log(`installing ${name} ${version} in ${cacheFolder}`);
   mkdirSync(cacheFolder, { recursive: true });
   // With a package.json of its own, npm does not look for one in the folders above.
   if (!existsSync(join(cacheFolder, 'package.json'))) {
     writeFileSync(join(cacheFolder, 'package.json'), '{ "private": true }\n');
   }
-  const { status, stderr } = spawnSync('npm',
-    ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--save-exact', `${name}@${version}`],
-    { cwd: cacheFolder, encoding: 'utf8' });
-  return status === 0 ? undefined : `npm could not install ${name} ${version}: ${stderr?.trim().split('\n')[0]}`;
+  const { status, stderr } = spawnSync(
+    'npm',
+    [
+      'install',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      '--save-exact',
+      `${name}@${version}`,
+    ],
+    { cwd: cacheFolder, encoding: 'utf8' },
+  );
+  return status === 0
+    ? undefined
+    : `npm could not install ${name} ${version}: ${stderr?.trim().split('\n')[0]}`;
 }
 
 const writers = {

@@ -1,5 +1,5 @@
-// What is measured: a runtime with weights, and how it stands. An entry that fails says why in its row and
-// leaves the rest of the run alone.
+// What is measured: a runtime with weights, and how it stands. An entry that fails says why in its
+// row and leaves the rest of the run alone.
 import { basename } from 'node:path';
 
 import { missingBuild } from './build-page.mjs';
@@ -14,13 +14,15 @@ const peerPackages = { wllama: '@wllama/wllama', 'onnxruntime-web': 'onnxruntime
 export const weightsOf = {
   kvlens: ['q8_0', 'q4_0'],
   wllama: ['q8_0', 'q4_0'],
-  'onnxruntime-web': ['int8', 'f32'],  // its fastest prefill and its fastest decode
+  'onnxruntime-web': ['int8', 'f32'], // its fastest prefill and its fastest decode
 };
 
 /** `{ runtime: why it cannot be measured }`, after installing what can be installed. */
 export function unavailable(options) {
-  const reasons = options.runtimes.map((runtime) =>
-    [runtime, runtime === 'kvlens' ? missingBuild(options) : installPeer(peerPackages[runtime])]);
+  const reasons = options.runtimes.map((runtime) => [
+    runtime,
+    runtime === 'kvlens' ? missingBuild(options) : installPeer(peerPackages[runtime]),
+  ]);
   return Object.fromEntries(reasons.filter(([, reason]) => reason !== undefined));
 }
 
@@ -53,14 +55,17 @@ export class Entry {
     if (this.failure) return undefined;
     let timer;
     const timeout = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMinutes} minutes`)), timeoutMinutes * 60_000);
+      timer = setTimeout(
+        () => reject(new Error(`no answer in ${timeoutMinutes} minutes`)),
+        timeoutMinutes * 60_000,
+      );
     });
     try {
       return await Promise.race([work(), timeout]);
     } catch (error) {
       this.failure = error.message.split('\n')[0];
       console.log(`${this.title}: ${this.failure}`);
-      await this.close();  // it may still be computing, at the expense of the others
+      await this.close(); // it may still be computing, at the expense of the others
       return undefined;
     } finally {
       clearTimeout(timer);

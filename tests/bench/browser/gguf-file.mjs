@@ -33,27 +33,38 @@ const f32 = (value) => {
 const string = (text) => Buffer.concat([u64(Buffer.byteLength(text)), Buffer.from(text)]);
 const encode = { u32, i32: u32, f32, string, bool: (value) => Buffer.of(value ? 1 : 0) };
 
-const entry = (key, type, value) => Buffer.concat([string(key), u32(types[type]), encode[type](value)]);
-const arrayEntry = (key, type, values) => Buffer.concat([
-  string(key), u32(types.array), u32(types[type]), u64(values.length), ...values.map(encode[type])]);
+const entry = (key, type, value) =>
+  Buffer.concat([string(key), u32(types[type]), encode[type](value)]);
+const arrayEntry = (key, type, values) =>
+  Buffer.concat([
+    string(key),
+    u32(types.array),
+    u32(types[type]),
+    u64(values.length),
+    ...values.map(encode[type]),
+  ]);
 
-// A SentencePiece vocabulary that loads: three special tokens, all bytes, and characters that nothing merges,
-// so that any ids can be given as a text.
+// A SentencePiece vocabulary that loads: three special tokens, all bytes, and characters that
+// nothing merges, so that any ids can be given as a text.
 function tokenizerEntries() {
   const tokens = ['<unk>', '<s>', '</s>'];
-  const kinds = [2, 3, 3];  // unknown, control, control
+  const kinds = [2, 3, 3]; // unknown, control, control
   for (let byte = 0; byte < 256; ++byte) {
     tokens.push(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
-    kinds.push(6);  // byte
+    kinds.push(6); // byte
   }
   while (tokens.length < shape.vocabSize) {
     tokens.push(tokenText(tokens.length));
-    kinds.push(1);  // normal
+    kinds.push(1); // normal
   }
   return [
     entry('tokenizer.ggml.model', 'string', 'llama'),
     arrayEntry('tokenizer.ggml.tokens', 'string', tokens),
-    arrayEntry('tokenizer.ggml.scores', 'f32', tokens.map((_, index) => -index)),
+    arrayEntry(
+      'tokenizer.ggml.scores',
+      'f32',
+      tokens.map((_, index) => -index),
+    ),
     arrayEntry('tokenizer.ggml.token_type', 'i32', kinds),
     entry('tokenizer.ggml.unknown_token_id', 'u32', 0),
     entry('tokenizer.ggml.bos_token_id', 'u32', 1),
@@ -84,7 +95,13 @@ function metadata(format) {
 }
 
 const matrixNames = {
-  q: 'attn_q', k: 'attn_k', v: 'attn_v', o: 'attn_output', gate: 'ffn_gate', up: 'ffn_up', down: 'ffn_down',
+  q: 'attn_q',
+  k: 'attn_k',
+  v: 'attn_v',
+  o: 'attn_output',
+  gate: 'ffn_gate',
+  up: 'ffn_up',
+  down: 'ffn_down',
 };
 
 function tensors(format) {
@@ -92,7 +109,7 @@ function tensors(format) {
     name: kind ? `blk.${layer}.${matrixNames[kind]}.weight` : 'token_embd.weight',
     dims: [cols, rows],
     type: format.ggmlType,
-    bytes: (rows * cols / 32) * format.blockBytes,
+    bytes: ((rows * cols) / 32) * format.blockBytes,
     make: () => format.quantise(drawMatrix(name, rows, cols)),
   });
   const gain = (name, drawn) => ({
@@ -120,12 +137,24 @@ export function writeGguf(path, weights) {
   const entries = metadata(format);
   let offset = 0;
   const directory = list.map(({ name, dims, type, bytes }) => {
-    const item = Buffer.concat([string(name), u32(dims.length), ...dims.map(u64), u32(type), u64(offset)]);
+    const item = Buffer.concat([
+      string(name),
+      u32(dims.length),
+      ...dims.map(u64),
+      u32(type),
+      u64(offset),
+    ]);
     offset += padded(bytes);
     return item;
   });
   const header = Buffer.concat([
-    Buffer.from('GGUF'), u32(3), u64(list.length), u64(entries.length), ...entries, ...directory]);
+    Buffer.from('GGUF'),
+    u32(3),
+    u64(list.length),
+    u64(entries.length),
+    ...entries,
+    ...directory,
+  ]);
 
   const file = openSync(path, 'w');
   const write = (bytes) => {

@@ -1,5 +1,5 @@
-// The measurements of one number of threads. All entries are loaded, then take turns, so that whatever the
-// machine does meanwhile falls on all of them.
+// The measurements of one number of threads. All entries are loaded, then take turns, so that
+// whatever the machine does meanwhile falls on all of them.
 import { basename } from 'node:path';
 
 import { modelFile } from './cache.mjs';
@@ -22,11 +22,15 @@ const prompt = (length) => {
 
 /** Which entries a run has, as `[runtime, weights]`. */
 function plan({ runtimes, quick }) {
-  return runtimes.flatMap((runtime) => weightsOf[runtime].map((weights) => [runtime, weights]))
+  return runtimes
+    .flatMap((runtime) => weightsOf[runtime].map((weights) => [runtime, weights]))
     .filter(([, weights]) => !(quick && weights === 'f32'));
 }
 
-/** At 2,048 positions wllama takes minutes to get there, so it is measured once, where it is fastest. */
+/**
+ * At 2,048 positions wllama takes minutes to get there, so it is measured once, where it is
+ * fastest.
+ */
 function isMeasuredLong({ runtime, weights, threads }, { quick }) {
   if (runtime === 'kvlens') return true;
   if (quick || weights === 'f32') return false;
@@ -40,10 +44,17 @@ const addRate = (entry, name, { tokens, milliseconds }) => {
 async function measureShort(entry) {
   // wllama trips over some made-up token's text in longer answers.
   const newTokens = entry.runtime === 'wllama' ? 32 : 64;
-  const prefilled = await entry.call('run', { ...prompt(prefillTokens), newTokens: 1, keep: false });
+  const prefilled = await entry.call('run', {
+    ...prompt(prefillTokens),
+    newTokens: 1,
+    keep: false,
+  });
   if (prefilled) addRate(entry, 'prefill', prefilled.prefill);
-  const decoded = await entry.call('run',
-    { ...prompt(positions.short - newTokens / 2), newTokens, keep: false });
+  const decoded = await entry.call('run', {
+    ...prompt(positions.short - newTokens / 2),
+    newTokens,
+    keep: false,
+  });
   if (decoded) addRate(entry, 'decode', decoded.decode);
   if (decoded?.core) addRate(entry, 'decodeCore', decoded.core);
 }
@@ -61,8 +72,9 @@ async function measureLong(entry) {
 }
 
 /**
- * Whether the runtimes compute the same model, in a note for the report: a graph that is wrong would be
- * measured in vain. wllama gives no logits, but its best token has to be (next to) the best by ours.
+ * Whether the runtimes compute the same model, in a note for the report: a graph that is wrong
+ * would be measured in vain. wllama gives no logits, but its best token has to be (next to) the
+ * best by ours.
  */
 async function compareLogits(entries) {
   for (const reference of entries.filter(({ runtime }) => runtime === 'kvlens')) {
@@ -71,7 +83,8 @@ async function compareLogits(entries) {
     for (const entry of entries) {
       if (entry.runtime === 'onnxruntime-web' && reference.weights === 'q8_0') {
         const actual = await entry.call('logits', prompt(16));
-        if (actual) entry.note = `cosine of its logits to kvlens' q8_0: ${cosine(expected, actual).toFixed(5)}`;
+        if (actual)
+          entry.note = `cosine of its logits to kvlens' q8_0: ${cosine(expected, actual).toFixed(5)}`;
       }
       if (entry.runtime === 'wllama' && reference.weights === entry.weights) {
         const text = await entry.call('best', prompt(16));
@@ -102,8 +115,8 @@ async function measureLoad(sessions, probe, entry, loadOptions, repetitions) {
 }
 
 /**
- * Measures with `threads` threads. `sessions` has an open browser by runtime. Returns the entries and the
- * probe.
+ * Measures with `threads` threads. `sessions` has an open browser by runtime. Returns the entries
+ * and the probe.
  */
 export async function measure(sessions, threads, options) {
   const { repetitions, level } = options;
@@ -123,7 +136,8 @@ export async function measure(sessions, threads, options) {
     }
     log(`loading ${entry.runtime} ${entry.weights}`);
     await entry.load(sessions[entry.runtime], loadOptions);
-    // Engines optimise code while it runs, on cores that it needs: the first calls are not what is asked about.
+    // Engines optimise code while it runs, on cores that it needs: the first calls are not what is
+    // asked about.
     for (const length of [prefillTokens, positions.short]) {
       await entry.call('run', { ...prompt(length), newTokens: 8, keep: false });
     }
@@ -144,7 +158,9 @@ export async function measure(sessions, threads, options) {
   }
   if (threads === 1) {
     await compareLogits(entries);
-    const loaded = entries.find(({ runtime, weights }) => runtime === 'kvlens' && weights === 'q8_0');
+    const loaded = entries.find(
+      ({ runtime, weights }) => runtime === 'kvlens' && weights === 'q8_0',
+    );
     if (loaded && !loaded.failure) {
       log('load against copy');
       await measureLoad(sessions, probe, loaded, loadOptions, repetitions);

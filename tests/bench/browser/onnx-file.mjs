@@ -1,7 +1,8 @@
-// Writes the benchmark's model as an ONNX graph, in the form that onnxruntime-web runs fastest on a CPU:
-// `int8` has DynamicQuantizeLinear + MatMulInteger linears (fastest prefill), `f32` plain MatMul (fastest
-// decode). Attention is plain operators with the queries of a key/value head stacked, so keys are not
-// repeated; past and present are inputs and outputs; the vocabulary head sees the last row alone.
+// Writes the benchmark's model as an ONNX graph, in the form that onnxruntime-web runs fastest on a
+// CPU: `int8` has DynamicQuantizeLinear + MatMulInteger linears (fastest prefill), `f32` plain
+// MatMul (fastest decode). Attention is plain operators with the queries of a key/value head
+// stacked, so keys are not repeated; past and present are inputs and outputs; the vocabulary head
+// sees the last row alone.
 import { closeSync, openSync, writeSync } from 'node:fs';
 
 import { bytes, float, integer, message, nested, text } from './protobuf.mjs';
@@ -15,7 +16,12 @@ const contrib = 'com.microsoft';
 
 /** Plain numbers are integers; `{ f }` holds a float. */
 function attribute(name, value) {
-  if (Array.isArray(value)) return message(text(1, name), value.map((i) => integer(8, i)), integer(20, 7));
+  if (Array.isArray(value))
+    return message(
+      text(1, name),
+      value.map((i) => integer(8, i)),
+      integer(20, 7),
+    );
   if (Number.isInteger(value)) return message(text(1, name), integer(3, value), integer(20, 2));
   return message(text(1, name), float(2, value.f), integer(20, 1));
 }
@@ -30,13 +36,16 @@ class Graph {
 
   /** Adds a node; returns the name of its first output, a fresh one unless `outputs` has names. */
   node(opType, inputs, { attributes = {}, outputs = [`t${++this.#names}`], domain = '' } = {}) {
-    this.nodes.push(message(
-      inputs.map((name) => text(1, name)),
-      outputs.map((name) => text(2, name)),
-      text(3, `${opType}_${this.nodes.length}`),
-      text(4, opType),
-      Object.entries(attributes).map(([name, value]) => nested(5, attribute(name, value))),
-      text(7, domain)));
+    this.nodes.push(
+      message(
+        inputs.map((name) => text(1, name)),
+        outputs.map((name) => text(2, name)),
+        text(3, `${opType}_${this.nodes.length}`),
+        text(4, opType),
+        Object.entries(attributes).map(([name, value]) => nested(5, attribute(name, value))),
+        text(7, domain),
+      ),
+    );
     return outputs[0];
   }
 
@@ -45,11 +54,14 @@ class Graph {
   }
 
   tensor(name, type, dims, values) {
-    this.initializers.push(message(
-      dims.map((dim) => integer(1, dim)),
-      integer(2, elementTypes[type]),
-      text(8, name),
-      bytes(9, Buffer.from(values.buffer, values.byteOffset, values.byteLength))));
+    this.initializers.push(
+      message(
+        dims.map((dim) => integer(1, dim)),
+        integer(2, elementTypes[type]),
+        text(8, name),
+        bytes(9, Buffer.from(values.buffer, values.byteOffset, values.byteLength)),
+      ),
+    );
     return name;
   }
 
@@ -57,8 +69,12 @@ class Graph {
   constant(type, dims, values) {
     const key = `${type}[${dims}]${values}`;
     if (!this.#constants.has(key)) {
-      const data = type === 'f32' ? Float32Array.from(values)
-        : type === 'int8' ? Int8Array.from(values) : BigInt64Array.from(values.map(BigInt));
+      const data =
+        type === 'f32'
+          ? Float32Array.from(values)
+          : type === 'int8'
+            ? Int8Array.from(values)
+            : BigInt64Array.from(values.map(BigInt));
       this.#constants.set(key, this.tensor(`c${this.#constants.size}`, type, dims, data));
     }
     return this.#constants.get(key);
@@ -69,7 +85,9 @@ class Graph {
   }
 
   #value(name, type, dims) {
-    const dimensions = dims.map((dim) => nested(1, message(Number.isInteger(dim) ? integer(1, dim) : text(2, dim))));
+    const dimensions = dims.map((dim) =>
+      nested(1, message(Number.isInteger(dim) ? integer(1, dim) : text(2, dim))),
+    );
     const tensorType = message(integer(1, elementTypes[type]), nested(2, message(dimensions)));
     return message(text(1, name), nested(2, message(nested(1, tensorType))));
   }
@@ -89,9 +107,16 @@ class Graph {
       text(2, 'kvlens-benchmark'),
       this.initializers.map((tensor) => nested(5, tensor)),
       this.inputs.map((value) => nested(11, value)),
-      this.outputs.map((value) => nested(12, value)));
+      this.outputs.map((value) => nested(12, value)),
+    );
     const opset = (domain, version) => nested(8, message(text(1, domain), integer(2, version)));
-    return message(integer(1, 8), text(2, 'kvlens'), nested(7, graph), opset('', 18), opset(contrib, 1));
+    return message(
+      integer(1, 8),
+      text(2, 'kvlens'),
+      nested(7, graph),
+      opset('', 18),
+      opset(contrib, 1),
+    );
   }
 }
 
@@ -107,7 +132,7 @@ function transpose(values, rows, cols) {
 class Linears {
   #graph;
   #weights;
-  #quantised = new Map();  // activations that several linears share
+  #quantised = new Map(); // activations that several linears share
 
   constructor(graph, weights) {
     this.#graph = graph;
@@ -127,20 +152,32 @@ class Linears {
   linear(x, name, values, rows, cols) {
     const graph = this.#graph;
     if (this.#weights === 'f32') {
-      return graph.node('MatMul', [x, graph.tensor(name, 'f32', [cols, rows], transpose(values, rows, cols))]);
+      return graph.node('MatMul', [
+        x,
+        graph.tensor(name, 'f32', [cols, rows], transpose(values, rows, cols)),
+      ]);
     }
     const { scale, data } = quantiseInt8(values);
     const weight = graph.tensor(name, 'int8', [cols, rows], transpose(data, rows, cols));
     const [quantised, xScale, xZero] = this.#quantise(x);
-    const product = graph.node('MatMulInteger', [quantised, weight, xZero, graph.constant('int8', [], [0])]);
+    const product = graph.node('MatMulInteger', [
+      quantised,
+      weight,
+      xZero,
+      graph.constant('int8', [], [0]),
+    ]);
     const real = graph.node('Cast', [product], { attributes: { to: elementTypes.f32 } });
-    return graph.node('Mul', [real, graph.node('Mul', [xScale, graph.constant('f32', [], [scale])])]);
+    return graph.node('Mul', [
+      real,
+      graph.node('Mul', [xScale, graph.constant('f32', [], [scale])]),
+    ]);
   }
 
   embed(ids, values) {
     const graph = this.#graph;
     const dims = [shape.vocabSize, shape.dModel];
-    if (this.#weights === 'f32') return graph.node('Gather', [graph.tensor('embedding', 'f32', dims, values), ids]);
+    if (this.#weights === 'f32')
+      return graph.node('Gather', [graph.tensor('embedding', 'f32', dims, values), ids]);
     const { scale, data } = quantiseInt8(values);
     const rows = graph.node('Gather', [graph.tensor('embedding', 'int8', dims, data), ids]);
     const real = graph.node('Cast', [rows], { attributes: { to: elementTypes.f32 } });
@@ -150,7 +187,10 @@ class Linears {
 
 function rotaryTables(graph) {
   const half = shape.headDim / 2;
-  const tables = [new Float32Array(rotaryPositions * half), new Float32Array(rotaryPositions * half)];
+  const tables = [
+    new Float32Array(rotaryPositions * half),
+    new Float32Array(rotaryPositions * half),
+  ];
   for (let position = 0; position < rotaryPositions; ++position) {
     for (let i = 0; i < half; ++i) {
       const angle = position * shape.ropeTheta ** (-i / half);
@@ -158,17 +198,27 @@ function rotaryTables(graph) {
       tables[1][position * half + i] = Math.sin(angle);
     }
   }
-  return ['cos', 'sin'].map((name, i) => graph.tensor(name, 'f32', [rotaryPositions, half], tables[i]));
+  return ['cos', 'sin'].map((name, i) =>
+    graph.tensor(name, 'f32', [rotaryPositions, half], tables[i]),
+  );
 }
 
 /** 0 where a row may look, `[new rows, all rows]`; made once for all layers. */
 function causalBias(graph, positions) {
   const last = graph.node('ReduceMax', [positions], { attributes: { keepdims: 0 } });
   const total = graph.node('Add', [last, graph.constant('int64', [], [1])]);
-  const keys = graph.node('Range', [graph.constant('int64', [], [0]), total, graph.constant('int64', [], [1])]);
+  const keys = graph.node('Range', [
+    graph.constant('int64', [], [0]),
+    total,
+    graph.constant('int64', [], [1]),
+  ]);
   const rows = graph.node('Reshape', [positions, graph.integers(-1, 1)]);
   const visible = graph.node('GreaterOrEqual', [rows, keys]);
-  return graph.node('Where', [visible, graph.constant('f32', [], [0]), graph.constant('f32', [], [-3e38])]);
+  return graph.node('Where', [
+    visible,
+    graph.constant('f32', [], [0]),
+    graph.constant('f32', [], [-3e38]),
+  ]);
 }
 
 function attention(graph, linears, x, layer, { positions, rotary, bias }) {
@@ -179,22 +229,34 @@ function attention(graph, linears, x, layer, { positions, rotary, bias }) {
     const drawn = drawMatrix(name, rows, cols);
     const values = kind === 'v' ? drawn : toHalfSplit(drawn, rows, cols);
     const projected = linears.linear(x, name, values, rows, cols);
-    const split = graph.node('Reshape', [projected, graph.integers(1, -1, rows / headDim, headDim)]);
+    const split = graph.node('Reshape', [
+      projected,
+      graph.integers(1, -1, rows / headDim, headDim),
+    ]);
     const heads = graph.node('Transpose', [split], { attributes: { perm: [0, 2, 1, 3] } });
-    return kind === 'v' ? heads : graph.node('RotaryEmbedding', [heads, positions, ...rotary],
-      { attributes: { interleaved: 0 }, domain: contrib });
+    return kind === 'v'
+      ? heads
+      : graph.node('RotaryEmbedding', [heads, positions, ...rotary], {
+          attributes: { interleaved: 0 },
+          domain: contrib,
+        });
   };
   const [q, k, v] = ['q', 'k', 'v'].map(project);
   const dims = (rows) => [1, nKvHeads, rows, headDim];
-  const [keys, values] = [['key', k], ['value', v]].map(([kind, fresh]) => {
+  const [keys, values] = [
+    ['key', k],
+    ['value', v],
+  ].map(([kind, fresh]) => {
     const past = graph.input(`past.${layer}.${kind}`, 'f32', dims('past'));
     const present = `present.${layer}.${kind}`;
     graph.output(present, 'f32', dims('total'));
     return graph.node('Concat', [past, fresh], { attributes: { axis: 2 }, outputs: [present] });
   });
   const stacked = graph.node('Reshape', [q, graph.integers(1, nKvHeads, -1, headDim)]);
-  const scores = graph.node('FusedMatMul', [stacked, keys],
-    { attributes: { transB: 1, alpha: { f: 1 / Math.sqrt(headDim) } }, domain: contrib });
+  const scores = graph.node('FusedMatMul', [stacked, keys], {
+    attributes: { transB: 1, alpha: { f: 1 / Math.sqrt(headDim) } },
+    domain: contrib,
+  });
   const perHead = graph.node('Reshape', [scores, graph.integers(1, nHeads, -1, 0)]);
   const masked = graph.node('Add', [perHead, bias]);
   const softmax = graph.node('Softmax', [masked], { attributes: { axis: -1 } });
@@ -213,7 +275,10 @@ function feedForward(graph, linears, x, layer) {
     const [rows, cols] = layerMatrices[kind];
     return linears.linear(input, name, drawMatrix(name, rows, cols), rows, cols);
   };
-  const gate = graph.node('QuickGelu', [linear(x, 'gate')], { attributes: { alpha: { f: 1 } }, domain: contrib });
+  const gate = graph.node('QuickGelu', [linear(x, 'gate')], {
+    attributes: { alpha: { f: 1 } },
+    domain: contrib,
+  });
   return linear(graph.node('Mul', [gate, linear(x, 'up')]), 'down');
 }
 
@@ -229,12 +294,17 @@ function buildGraph(weights) {
 
   const embedding = drawMatrix('embedding', shape.vocabSize, shape.dModel);
   let residual = linears.embed(ids, embedding);
-  const norm = (x, name) => graph.node('SimplifiedLayerNormalization', [x, gain(name)],
-    { attributes: { axis: -1, epsilon } });
+  const norm = (x, name) =>
+    graph.node('SimplifiedLayerNormalization', [x, gain(name)], {
+      attributes: { axis: -1, epsilon },
+    });
   const addAndNorm = (x, name) => {
     const [normed, unused, alsoUnused, sum] = [graph.fresh(1)[0], '', '', graph.fresh(1)[0]];
-    graph.node('SkipSimplifiedLayerNormalization', [x, residual, gain(name)],
-      { attributes: { epsilon }, outputs: [normed, unused, alsoUnused, sum], domain: contrib });
+    graph.node('SkipSimplifiedLayerNormalization', [x, residual, gain(name)], {
+      attributes: { epsilon },
+      outputs: [normed, unused, alsoUnused, sum],
+      domain: contrib,
+    });
     residual = sum;
     return normed;
   };
@@ -246,7 +316,10 @@ function buildGraph(weights) {
       x = addAndNorm(output, `${layer + 1}.attention_norm`);
     } else {
       const sum = graph.node('Add', [output, residual]);
-      x = norm(graph.node('Gather', [sum, graph.integers(-1)], { attributes: { axis: 1 } }), 'final_norm');
+      x = norm(
+        graph.node('Gather', [sum, graph.integers(-1)], { attributes: { axis: 1 } }),
+        'final_norm',
+      );
     }
   }
   const logits = linears.linear(x, 'head', embedding, shape.vocabSize, shape.dModel);

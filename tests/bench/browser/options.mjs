@@ -15,7 +15,8 @@ export const usage = `npm run bench -- [OPTION...]
 
 function list(text, allowed, name) {
   const items = text.split(',');
-  for (const item of items.filter((item) => !allowed(item))) throw new Error(`${name} has "${item}"`);
+  for (const item of items.filter((item) => !allowed(item)))
+    throw new Error(`${name} has "${item}"`);
   return items;
 }
 
@@ -40,8 +41,12 @@ export function parseOptions(args) {
     ...values,
     runtimes: list(values.runtimes, (name) => runtimes.includes(name), '--runtimes'),
     threads: list(values.threads, isCount, '--threads').map(Number),
-    repetitions: Number(list(values.repetitions ?? (values.quick ? '2' : '4'), isCount, '--repetitions')[0]),
-    level: values.level && list(values.level, (name) => ['simd', 'relaxed'].includes(name), '--level')[0],
+    repetitions: Number(
+      list(values.repetitions ?? (values.quick ? '2' : '4'), isCount, '--repetitions')[0],
+    ),
+    level:
+      values.level &&
+      list(values.level, (name) => ['simd', 'relaxed'].includes(name), '--level')[0],
     weights: list(values.weights, (name) => ['q8_0', 'q4_0'].includes(name), '--weights')[0],
   };
 }

@@ -1,5 +1,5 @@
-// As much of the protobuf wire format as writing an ONNX file takes. A message is a list of chunks with its
-// length, so that hundreds of megabytes of weights are never copied to be nested.
+// As much of the protobuf wire format as writing an ONNX file takes. A message is a list of chunks
+// with its length, so that hundreds of megabytes of weights are never copied to be nested.
 
 /** A message of fields, each made by one of the functions below. */
 export function message(...fields) {

@@ -1,4 +1,5 @@
-// `npm run bench`: kvlens and its peers in headless Chromium on the same made-up model. See ../README.md.
+// `npm run bench`: kvlens and its peers in headless Chromium on the same made-up model. See
+// ../README.md.
 import { existsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -36,7 +37,8 @@ if (options.help) {
   process.exit(0);
 }
 if (options.scaling) options.runtimes = ['kvlens'];
-if (!existsSync(executablePath)) fail(`${executablePath} is missing: npm run setup, or set CHROMIUM`);
+if (!existsSync(executablePath))
+  fail(`${executablePath} is missing: npm run setup, or set CHROMIUM`);
 
 options.unavailable = unavailable(options);
 for (const [runtime, reason] of Object.entries(options.unavailable)) {
@@ -58,9 +60,14 @@ const server = await serve({
 });
 const sessions = {};
 try {
-  for (const runtime of available) sessions[runtime] = await openSession(server.origin, executablePath);
-  console.log(`${cpus()[0]?.model}, ${availableParallelism()} processors, Chromium ` +
-    `${Object.values(sessions)[0].version()}; ${Object.entries(peers).map((peer) => peer.join(' ')).join(', ')}`);
+  for (const runtime of available)
+    sessions[runtime] = await openSession(server.origin, executablePath);
+  console.log(
+    `${cpus()[0]?.model}, ${availableParallelism()} processors, Chromium ` +
+      `${Object.values(sessions)[0].version()}; ${Object.entries(peers)
+        .map((peer) => peer.join(' '))
+        .join(', ')}`,
+  );
   let rows;
   if (options.scaling) {
     rows = await runScaling(sessions.kvlens, options);

@@ -1,11 +1,14 @@
-// A static server for the benchmark's pages. Its headers isolate the pages, so that memory can be shared
-// between threads and clocks are fine-grained.
+// A static server for the benchmark's pages. Its headers isolate the pages, so that memory can be
+// shared between threads and clocks are fine-grained.
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 
 const contentTypes = {
-  '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm',
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.wasm': 'application/wasm',
 };
 
 function statFile(path) {
@@ -20,7 +23,9 @@ function statFile(path) {
 /** `folders` maps the first part of a path to a folder. Resolves to the server and its origin. */
 export function serve(folders) {
   const server = createServer((request, response) => {
-    const [, first, ...rest] = normalize(decodeURIComponent(new URL(request.url, 'http://local').pathname)).split('/');
+    const [, first, ...rest] = normalize(
+      decodeURIComponent(new URL(request.url, 'http://local').pathname),
+    ).split('/');
     const path = folders[first] && join(folders[first], ...rest);
     const stat = path && statFile(path);
     if (!stat) {

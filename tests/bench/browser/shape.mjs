@@ -1,5 +1,5 @@
-// The shape of SmolLM2-135M, which the peers' baselines are measured on. Values do not matter to speed, so
-// the weights are made up (see weights.mjs) and nothing has to be downloaded.
+// The shape of SmolLM2-135M, which the peers' baselines are measured on. Values do not matter to
+// speed, so the weights are made up (see weights.mjs) and nothing has to be downloaded.
 export const shape = {
   nLayers: 30,
   dModel: 576,
@@ -27,7 +27,10 @@ export const layerMatrices = {
   down: [shape.dModel, shape.dFf],
 };
 
-const layerValues = Object.values(layerMatrices).reduce((sum, [rows, cols]) => sum + rows * cols, 0);
+const layerValues = Object.values(layerMatrices).reduce(
+  (sum, [rows, cols]) => sum + rows * cols,
+  0,
+);
 const headValues = shape.vocabSize * shape.dModel;
 
 /** Multiply-adds with weights: of a row through the layers, and of the vocabulary head. */

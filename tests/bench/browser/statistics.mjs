@@ -4,8 +4,11 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-export const summary = (values) =>
-  ({ min: Math.min(...values), median: median(values), max: Math.max(...values) });
+export const summary = (values) => ({
+  min: Math.min(...values),
+  median: median(values),
+  max: Math.max(...values),
+});
 
 /** Cosine of the angle between two vectors. */
 export function cosine(a, b) {
@@ -22,10 +25,12 @@ export function cosine(a, b) {
 export function fitLine(points) {
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [mx, my] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
-  const slope = points.reduce((sum, [x, y]) => sum + (x - mx) * (y - my), 0) /
+  const slope =
+    points.reduce((sum, [x, y]) => sum + (x - mx) * (y - my), 0) /
     points.reduce((sum, [x]) => sum + (x - mx) ** 2, 0);
   return { slope, intercept: my - slope * mx };
 }
 
 /** `b` of the power law `y = a x^b` that fits best. */
-export const fitExponent = (points) => fitLine(points.map(([x, y]) => [Math.log(x), Math.log(y)])).slope;
+export const fitExponent = (points) =>
+  fitLine(points.map(([x, y]) => [Math.log(x), Math.log(y)])).slope;

@@ -1,5 +1,5 @@
-// Made-up weights, the same for every runtime: each tensor is drawn from a generator seeded by its name, so
-// that files can be written in any order and one at a time.
+// Made-up weights, the same for every runtime: each tensor is drawn from a generator seeded by its
+// name, so that files can be written in any order and one at a time.
 import { layerMatrices, shape } from './shape.mjs';
 
 function seedOf(name) {
@@ -15,7 +15,10 @@ function advance(state) {
   return state ^ (state << 5);
 }
 
-/** `rows * cols` values, uniform with variance 1 / cols: the scale of a row's sum is that of its inputs. */
+/**
+ * `rows * cols` values, uniform with variance 1 / cols: the scale of a row's sum is that of its
+ * inputs.
+ */
 export function drawMatrix(name, rows, cols) {
   const values = new Float32Array(rows * cols);
   const scale = Math.sqrt(3 / cols) / 2 ** 31;
@@ -44,8 +47,8 @@ export function matrices() {
 }
 
 /**
- * Rows of a q or k projection from interleaved pairs (2i, 2i + 1), as GGUF has them, to half-split ones
- * (i, i + headDim / 2), as the ONNX rotary operator takes them.
+ * Rows of a q or k projection from interleaved pairs (2i, 2i + 1), as GGUF has them, to half-split
+ * ones (i, i + headDim / 2), as the ONNX rotary operator takes them.
  */
 export function toHalfSplit(values, rows, cols) {
   const half = shape.headDim / 2;

@@ -56,7 +56,11 @@ describe('token ids', () => {
 
   test('the message names the element, its value and what is allowed', () => {
     const { message, context } = failure('invalid_argument', () => session.extend([3, 1.5]));
-    expect(context).toEqual({ field: 'tokens[1]', value: '1.5', allowed: 'integers from 0 to 4294967295' });
+    expect(context).toEqual({
+      field: 'tokens[1]',
+      value: '1.5',
+      allowed: 'integers from 0 to 4294967295',
+    });
     expect(message).toBe('tokens[1] is 1.5; allowed: integers from 0 to 4294967295');
   });
 
@@ -84,11 +88,19 @@ describe('numbers', () => {
     expect(field(() => session.cache.layer(0).keyRow(wrong(value), 0))).toBe('kvHead');
     expect(field(() => session.cache.layer(0).keyRow(0, wrong(value)))).toBe('position');
     expect(field(() => model.readRows('token_embedding', wrong(value), 1))).toBe('rowBegin');
-    expect(field(() => session.generate({ prompt: [1], maxNewTokens: wrong(value) }))).toBe('maxNewTokens');
-    expect(field(() => core.modelBuilder({ ...smallConfig, nLayers: wrong(value) }))).toBe('config.nLayers');
+    expect(field(() => session.generate({ prompt: [1], maxNewTokens: wrong(value) }))).toBe(
+      'maxNewTokens',
+    );
+    expect(field(() => core.modelBuilder({ ...smallConfig, nLayers: wrong(value) }))).toBe(
+      'config.nLayers',
+    );
     if (value !== undefined) {
-      expect(field(() => core.createCache(model, { capacity: wrong(value ?? '') }))).toBe('capacity');
-      expect(field(() => core.createSession(model, { chunkRows: wrong(value ?? '') }))).toBe('chunkRows');
+      expect(field(() => core.createCache(model, { capacity: wrong(value ?? '') }))).toBe(
+        'capacity',
+      );
+      expect(field(() => core.createSession(model, { chunkRows: wrong(value ?? '') }))).toBe(
+        'chunkRows',
+      );
     }
   });
 });
@@ -120,18 +132,30 @@ describe('options', () => {
 
   test('configuration', () => {
     expect(field(() => core.parameterSpecs(wrong(null)))).toBe('config');
-    expect(field(() => core.parameterSpecs({ ...smallConfig, qkNorm: wrong(1) }))).toBe('config.qkNorm');
-    expect(field(() => core.parameterSpecs({ ...smallConfig, rope: { pairing: wrong('odd') } }))).toBe('config.rope.pairing');
-    expect(field(() => core.parameterSpecs({ ...smallConfig, rope: { freqFactors: [1, NaN] } }))).toBe('config.rope.freqFactors[1]');
-    expect(field(() => core.parameterSpecs({ ...smallConfig, rmsNormEps: wrong('1e-5') }))).toBe('config.rmsNormEps');
+    expect(field(() => core.parameterSpecs({ ...smallConfig, qkNorm: wrong(1) }))).toBe(
+      'config.qkNorm',
+    );
+    expect(
+      field(() => core.parameterSpecs({ ...smallConfig, rope: { pairing: wrong('odd') } })),
+    ).toBe('config.rope.pairing');
+    expect(
+      field(() => core.parameterSpecs({ ...smallConfig, rope: { freqFactors: [1, NaN] } })),
+    ).toBe('config.rope.freqFactors[1]');
+    expect(field(() => core.parameterSpecs({ ...smallConfig, rmsNormEps: wrong('1e-5') }))).toBe(
+      'config.rmsNormEps',
+    );
   });
 
   test('parameters', () => {
     const builder = core.modelBuilder(smallConfig);
     expect(field(() => builder.allocate('final_norm', wrong('int4')))).toBe('dtype');
     expect(field(() => builder.allocate(wrong(7), 'f32'))).toBe('name');
-    expect(field(() => builder.add({ name: 'final_norm', dtype: 'f32', data: wrong([1, 2]) }))).toBe('data');
-    expect(field(() => builder.add({ name: 'final_norm', dtype: 'f32', data: detached() }))).toBe('data');
+    expect(
+      field(() => builder.add({ name: 'final_norm', dtype: 'f32', data: wrong([1, 2]) })),
+    ).toBe('data');
+    expect(field(() => builder.add({ name: 'final_norm', dtype: 'f32', data: detached() }))).toBe(
+      'data',
+    );
     builder.allocate('final_norm', 'f32');
     failure('parameter_size_mismatch', () => builder.write('final_norm', 30, new Uint8Array(3)));
     failure('parameter_size_mismatch', () => builder.seal('final_norm'));
@@ -151,11 +175,17 @@ describe('options', () => {
     const inOrder = core.modelBuilder(smallConfig);
     const backwards = core.modelBuilder(smallConfig);
     for (const { name, shape } of inOrder.specs) {
-      const values = Float32Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => Math.sin(i));
+      const values = Float32Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) =>
+        Math.sin(i),
+      );
       const bytes = new Uint8Array(values.buffer);
       inOrder.add({ name, dtype: 'f32', data: bytes });
       backwards.allocate(name, 'f32');
-      for (const [begin, end] of [[8, bytes.length], [0, 8]] as const) backwards.write(name, begin, bytes.subarray(begin, end));
+      for (const [begin, end] of [
+        [8, bytes.length],
+        [0, 8],
+      ] as const)
+        backwards.write(name, begin, bytes.subarray(begin, end));
       backwards.seal(name);
     }
     const [one, other] = [inOrder.finish(), backwards.finish()];

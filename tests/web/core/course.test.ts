@@ -18,7 +18,7 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
     course = await fixtureJson<CourseCase>(`course/${name}.json`);
   });
 
-  test('the random decoder of the seed has the fixture\'s parameters and leaves its state', () => {
+  test("the random decoder of the seed has the fixture's parameters and leaves its state", () => {
     const rng = { state: BigInt(course.seed) };
     const random = core.randomModel(courseConfig(course), { rng, dtype: 'f64' });
     const given = courseModel(core, course);
@@ -28,16 +28,17 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
     given.dispose();
   });
 
-  test('prefill and decode give its logits, rows, attention and work, and the replay\'s bytes', () => {
+  test("prefill and decode give its logits, rows, attention and work, and the replay's bytes", () => {
     const model = courseModel(core, course);
     const session = core.createSession(model, { compute: 'f64' });
     const prefix: number[] = [];
     for (const expected of course.steps) {
       prefix.push(...expected.tokens);
       const capture = { capture: 'attention', rows: 'last' } as const;
-      const step = expected.call === 'prefill'
-        ? session.prefill(expected.tokens, capture)
-        : session.decode(expected.tokens[0]!, capture);
+      const step =
+        expected.call === 'prefill'
+          ? session.prefill(expected.tokens, capture)
+          : session.decode(expected.tokens[0]!, capture);
       expect(step.phase).toBe(expected.call);
       expect(step.position).toBe(expected.position);
       expect(step.kvLenBefore).toBe(expected.cache_len - expected.tokens.length);
@@ -47,11 +48,22 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
       expect(maxDifference(step.logits, expected.logits)).toBeLessThanOrEqual(tolerance);
 
       const { attention } = step.evidence!;
-      expect(attention.shape).toEqual([model.config.nLayers, model.config.nHeads, 1, expected.cache_len]);
-      expect(maxDifference(attention.data, expected.attention_last_row.flat(2))).toBeLessThanOrEqual(tolerance);
+      expect(attention.shape).toEqual([
+        model.config.nLayers,
+        model.config.nHeads,
+        1,
+        expected.cache_len,
+      ]);
+      expect(
+        maxDifference(attention.data, expected.attention_last_row.flat(2)),
+      ).toBeLessThanOrEqual(tolerance);
       expected.layers.forEach(({ keys, values }, layer) => {
-        expect(maxDifference(session.cache.layer(layer).keys(), keys)).toBeLessThanOrEqual(tolerance);
-        expect(maxDifference(session.cache.layer(layer).values(), values)).toBeLessThanOrEqual(tolerance);
+        expect(maxDifference(session.cache.layer(layer).keys(), keys)).toBeLessThanOrEqual(
+          tolerance,
+        );
+        expect(maxDifference(session.cache.layer(layer).values(), values)).toBeLessThanOrEqual(
+          tolerance,
+        );
       });
 
       expect(session.work()).toMatchObject({
@@ -63,10 +75,18 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
         attentionScoreValues: expected.work.attention_score_values,
       });
       const replay = session.replay();
-      expect(replay.work.attentionScoreValues).toBe(expected.complete_prefix_attention_score_values);
+      expect(replay.work.attentionScoreValues).toBe(
+        expected.complete_prefix_attention_score_values,
+      );
       expect(sameBytes(replay.logits.data, step.logits)).toBe(true);
-      expect(maxDifference(replay.logits.data, expected.complete_prefix_last_logits)).toBeLessThanOrEqual(tolerance);
-      expect(session.verify()).toMatchObject({ bytesEqual: true, maxAbsDifference: 0, nTokens: prefix.length });
+      expect(
+        maxDifference(replay.logits.data, expected.complete_prefix_last_logits),
+      ).toBeLessThanOrEqual(tolerance);
+      expect(session.verify()).toMatchObject({
+        bytesEqual: true,
+        maxAbsDifference: 0,
+        nTokens: prefix.length,
+      });
     }
     session.dispose();
     model.dispose();
@@ -83,7 +103,8 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
         const request = {
           prompt,
           maxNewTokens: expected.max_new_tokens,
-          sampling: mode.kind === 'greedy' ? {} : { temperature: mode.temperature, topK: mode.top_k },
+          sampling:
+            mode.kind === 'greedy' ? {} : { temperature: mode.temperature, topK: mode.top_k },
           rng,
           ...(expected.eos_token !== null && { eosToken: expected.eos_token }),
         };
@@ -97,10 +118,14 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
           expect(prefixLength).toBe(step.prefix_length);
           expect(draw.token).toBe(step.token_id);
           expect(draw.unitDraw).toBe(step.unit_draw ?? undefined);
-          expect(maxDifference(draw.interval, [step.interval_start, step.interval_end])).toBeLessThanOrEqual(tolerance);
+          expect(
+            maxDifference(draw.interval, [step.interval_start, step.interval_end]),
+          ).toBeLessThanOrEqual(tolerance);
         });
         expect(generation.work.attentionScoreValues).toBe(
-          cached ? expected.work.cached_attention_score_values : expected.work.complete_prefix_attention_score_values,
+          cached
+            ? expected.work.cached_attention_score_values
+            : expected.work.complete_prefix_attention_score_values,
         );
         if (cached) {
           expect(generation.work).toMatchObject({
@@ -123,7 +148,11 @@ test('2x2x4: cached 24 scores against 52 replayed, 28 avoided', async () => {
   const session = core.createSession(model, { compute: 'f64' });
   session.prefill([0, 1]);
   session.decode(2);
-  expect(session.contrast()).toMatchObject({ cachedScoreValues: 24, replayScoreValues: 52, avoidedScoreValues: 28 });
+  expect(session.contrast()).toMatchObject({
+    cachedScoreValues: 24,
+    replayScoreValues: 52,
+    avoidedScoreValues: 28,
+  });
   session.dispose();
   model.dispose();
 });

@@ -24,10 +24,11 @@ afterAll(() => {
   expect(core.memory()).toMatchObject({ liveHandles: 0, liveBuffers: 0, liveBytes: 0 });
 });
 
-const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+const camel = (name: string): string =>
+  name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 describe('tables', () => {
-  test('the union of codes, the stages, the counters and the storage types are the core\'s', () => {
+  test("the union of codes, the stages, the counters and the storage types are the core's", () => {
     instanceOf(core).call((module) => {
       expect(module.errorCodeNames()).toEqual([...CORE_ERROR_CODES]);
       expect(module.stageNames()).toEqual([...STAGES]);
@@ -40,7 +41,12 @@ describe('tables', () => {
     instanceOf(core).call((module) => {
       CORE_ERROR_CODES.forEach((name, code) => {
         expect(module.exampleFailure(code, 0)).toEqual({
-          ok: false, code: name, message: 'example', context: {}, site: null, cause: null,
+          ok: false,
+          code: name,
+          message: 'example',
+          context: {},
+          site: null,
+          cause: null,
         });
       });
       const fields = [
@@ -89,7 +95,11 @@ function onBuilder(run: (builder: ReturnType<Core['modelBuilder']>) => unknown):
 }
 
 function workOf(scores: number): Work {
-  return { ...Object.fromEntries(WORK_COUNTERS.map((name) => [name, 0])), attentionScoreValues: scores, qkvProjectionRows: 6 } as unknown as Work;
+  return {
+    ...Object.fromEntries(WORK_COUNTERS.map((name) => [name, 0])),
+    attentionScoreValues: scores,
+    qkvProjectionRows: 6,
+  } as unknown as Work;
 }
 
 function contrastOf(cached: number, replay: number): unknown {
@@ -116,40 +126,65 @@ const ways: { [C in CoreErrorCode]?: [run: () => unknown, context: ErrorContexts
   missing_parameter: [() => onBuilder((builder) => builder.finish()), { name: 'token_embedding' }],
   unknown_parameter: [() => onBuilder((builder) => builder.allocate('x', 'f32')), { name: 'x' }],
   duplicate_parameter: [
-    () => onBuilder((builder) => {
-      builder.allocate('final_norm', 'f32');
-      builder.allocate('final_norm', 'f32');
-    }),
+    () =>
+      onBuilder((builder) => {
+        builder.allocate('final_norm', 'f32');
+        builder.allocate('final_norm', 'f32');
+      }),
     { name: 'final_norm' },
   ],
   parameter_shape_mismatch: [
-    () => onBuilder((builder) =>
-      builder.add({ name: 'layers.0.gate_proj', dtype: 'f32', data: new Float32Array(96), shape: [8, 12] })),
+    () =>
+      onBuilder((builder) =>
+        builder.add({
+          name: 'layers.0.gate_proj',
+          dtype: 'f32',
+          data: new Float32Array(96),
+          shape: [8, 12],
+        }),
+      ),
     { name: 'layers.0.gate_proj', expected: [12, 8], actual: [8, 12] },
   ],
   parameter_size_mismatch: [
     () => onBuilder((builder) => builder.add({ name: 'final_norm', dtype: 'f32', data: nothing })),
     { expected: 32, actual: 0 },
   ],
-  unsupported_dtype: [() => onBuilder((builder) => builder.allocate('final_norm', 'q8_0')), expect.anything()],
+  unsupported_dtype: [
+    () => onBuilder((builder) => builder.allocate('final_norm', 'q8_0')),
+    expect.anything(),
+  ],
   non_finite_parameter: [
-    () => onBuilder((builder) =>
-      builder.add({ name: 'final_norm', dtype: 'f32', data: Float32Array.of(1, 1, 1, Infinity, 1, 1, 1, 1) })),
+    () =>
+      onBuilder((builder) =>
+        builder.add({
+          name: 'final_norm',
+          dtype: 'f32',
+          data: Float32Array.of(1, 1, 1, Infinity, 1, 1, 1, 1),
+        }),
+      ),
     { tensor: 'final_norm', index: 3, value: expect.any(Number) },
   ],
   parameter_borrowed: [
-    () => onSession((session) => session.model.updateParameter({ name: 'final_norm', dtype: 'f32', data: new Float32Array(8) })),
+    () =>
+      onSession((session) =>
+        session.model.updateParameter({
+          name: 'final_norm',
+          dtype: 'f32',
+          data: new Float32Array(8),
+        }),
+      ),
     { count: 1 },
   ],
   out_of_memory: [
-    () => onSession((session) => {
-      instanceOf(core).call((module) => module.failAllocationsAfter(0));
-      try {
-        core.createCache(session.model);
-      } finally {
-        instanceOf(core).call((module) => module.clearAllocationFailure());
-      }
-    }),
+    () =>
+      onSession((session) => {
+        instanceOf(core).call((module) => module.failAllocationsAfter(0));
+        try {
+          core.createCache(session.model);
+        } finally {
+          instanceOf(core).call((module) => module.clearAllocationFailure());
+        }
+      }),
     expect.objectContaining({ bytes: expect.any(Number) }),
   ],
   size_overflow: [
@@ -177,49 +212,56 @@ const ways: { [C in CoreErrorCode]?: [run: () => unknown, context: ErrorContexts
     },
     expect.objectContaining({ tensor: expect.any(String), index: expect.any(Number) }),
   ],
-  zero_capacity: [() => onSession((session) => core.createCache(session.model, { capacity: 0 })), {}],
+  zero_capacity: [
+    () => onSession((session) => core.createCache(session.model, { capacity: 0 })),
+    {},
+  ],
   capacity_exceeds_max_seq_len: [
     () => onSession((session) => core.createCache(session.model, { capacity: 17 })),
     { value: 17, limit: 16 },
   ],
   cache_full: [
-    () => onSession((session) => {
-      session.prefill([0, 1, 2, 3]);
-      session.decode(4);
-    }),
+    () =>
+      onSession((session) => {
+        session.prefill([0, 1, 2, 3]);
+        session.decode(4);
+      }),
     { value: 5, limit: 4 },
   ],
   invalid_length: [
-    () => onSession((session) => {
-      session.prefill([0, 1]);
-      session.truncate(3);
-    }),
+    () =>
+      onSession((session) => {
+        session.prefill([0, 1]);
+        session.truncate(3);
+      }),
     expect.objectContaining({ value: 3 }),
   ],
   config_mismatch: [
-    () => onSession((session) => {
-      const other = randomModel(core, { ...smallConfig, dFf: 16 });
-      const cache = core.createCache(other);
-      try {
-        core.bind(session.model, cache);
-      } finally {
-        cache.dispose();
-        other.dispose();
-      }
-    }),
+    () =>
+      onSession((session) => {
+        const other = randomModel(core, { ...smallConfig, dFf: 16 });
+        const cache = core.createCache(other);
+        try {
+          core.bind(session.model, cache);
+        } finally {
+          cache.dispose();
+          other.dispose();
+        }
+      }),
     expect.objectContaining({ field: expect.stringContaining('d_ff') }),
   ],
   parameter_identity_mismatch: [
-    () => onSession((session) => {
-      const twin = randomModel(core);
-      const cache = core.createCache(twin);
-      try {
-        core.bind(session.model, cache);
-      } finally {
-        cache.dispose();
-        twin.dispose();
-      }
-    }),
+    () =>
+      onSession((session) => {
+        const twin = randomModel(core);
+        const cache = core.createCache(twin);
+        try {
+          core.bind(session.model, cache);
+        } finally {
+          cache.dispose();
+          twin.dispose();
+        }
+      }),
     { index: 0, name: 'token_embedding' },
   ],
   parameter_revision_mismatch: [
@@ -227,7 +269,11 @@ const ways: { [C in CoreErrorCode]?: [run: () => unknown, context: ErrorContexts
       const model = randomModel(core);
       const cache = core.createCache(model);
       try {
-        model.updateParameter({ name: 'final_norm', dtype: 'f32', data: new Float32Array(8).fill(2) });
+        model.updateParameter({
+          name: 'final_norm',
+          dtype: 'f32',
+          data: new Float32Array(8).fill(2),
+        });
         core.bind(model, cache);
       } finally {
         cache.dispose();
@@ -237,34 +283,40 @@ const ways: { [C in CoreErrorCode]?: [run: () => unknown, context: ErrorContexts
     expect.objectContaining({ name: 'final_norm', captured: 0, current: 1 }),
   ],
   empty_prompt: [() => onSession((session) => session.prefill([])), {}],
-  prompt_exceeds_capacity: [() => onSession((session) => session.prefill([0, 1, 2, 3, 4])), { value: 5, limit: 4 }],
+  prompt_exceeds_capacity: [
+    () => onSession((session) => session.prefill([0, 1, 2, 3, 4])),
+    { value: 5, limit: 4 },
+  ],
   token_out_of_range: [
     () => onSession((session) => session.prefill([0, 11])),
     { position: 1, id: 11, vocabSize: 11 },
   ],
   not_empty: [
-    () => onSession((session) => {
-      session.prefill([0, 1]);
-      session.prefill([0]);
-    }),
+    () =>
+      onSession((session) => {
+        session.prefill([0, 1]);
+        session.prefill([0]);
+      }),
     { count: 2 },
   ],
   not_prefilled: [() => onSession((session) => session.decode(0)), {}],
   call_in_progress: [
-    () => onSession((session) => {
-      session.begin('prefill', [0, 1]);
-      session.prefill([0]);
-    }),
+    () =>
+      onSession((session) => {
+        session.begin('prefill', [0, 1]);
+        session.prefill([0]);
+      }),
     {},
   ],
   no_call_in_progress: [() => onSession((session) => session.advance()), {}],
   count_mismatch: [() => contrastOf(4, 5), expect.objectContaining({ field: expect.any(String) })],
   cached_exceeds_replay: [() => contrastOf(5, 4), { value: 5, limit: 4 }],
   invalid_sampling: [
-    () => onSession((session) => {
-      session.prefill([0]);
-      session.sample({ temperature: 1, topP: 2 }, { state: 1n });
-    }),
+    () =>
+      onSession((session) => {
+        session.prefill([0]);
+        session.sample({ temperature: 1, topP: 2 }, { state: 1n });
+      }),
     expect.objectContaining({ field: 'top_p' }),
   ],
   invalid_argument: [
@@ -294,7 +346,9 @@ const notReached: Partial<Record<CoreErrorCode, string>> = {
 };
 
 test('each code has a way to it or a reason', () => {
-  expect([...Object.keys(ways), ...Object.keys(notReached)].sort()).toEqual([...CORE_ERROR_CODES].sort());
+  expect([...Object.keys(ways), ...Object.keys(notReached)].sort()).toEqual(
+    [...CORE_ERROR_CODES].sort(),
+  );
 });
 
 test.each(Object.keys(ways) as CoreErrorCode[])('%s', (code) => {

@@ -1,5 +1,5 @@
-// The cache is only an optimisation: for every storage type, both compute types, every way of splitting
-// a prompt, and every position, cached logits are the bytes of a complete-prefix replay.
+// The cache is only an optimisation: for every storage type, both compute types, every way of
+// splitting a prompt, and every position, cached logits are the bytes of a complete-prefix replay.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { DTYPES, type ComputeType, type Core, type StepOptions } from 'kvlens/core';
 import { sameBytes, sharedCore } from '../../support/kvlens.js';
@@ -15,11 +15,17 @@ const tokens = [3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38, 4];
 describe.each(DTYPES)('weights stored as %s', (dtype) => {
   test.each(['f32', 'f64'] as ComputeType[])('computed in %s', (compute) => {
     const model = typedModel(core, dtype);
-    expect(model.parameters().filter(({ shape }) => shape.length === 2).every((parameter) => parameter.dtype === dtype)).toBe(true);
+    expect(
+      model
+        .parameters()
+        .filter(({ shape }) => shape.length === 2)
+        .every((parameter) => parameter.dtype === dtype),
+    ).toBe(true);
     const session = core.createSession(model, { compute, chunkRows: 4 });
     const all = session.replay({ tokens, allLogits: true });
     const { vocabSize } = model.config;
-    const replayed = (position: number) => all.logits.data.subarray(position * vocabSize, (position + 1) * vocabSize);
+    const replayed = (position: number) =>
+      all.logits.data.subarray(position * vocabSize, (position + 1) * vocabSize);
     expect(new Set(all.logits.data).size).toBeGreaterThan(vocabSize);
 
     // Prefill of 5, then one token at a time: at each position the replay's bytes.
@@ -29,13 +35,18 @@ describe.each(DTYPES)('weights stored as %s', (dtype) => {
       expect(sameBytes(logits, replayed(position)), `position ${position}`).toBe(true);
     }
     const hashes = session.cache.contentHashes();
-    expect(session.verify()).toMatchObject({ bytesEqual: true, maxAbsDifference: 0, hashesBefore: hashes, hashesAfter: hashes });
+    expect(session.verify()).toMatchObject({
+      bytesEqual: true,
+      maxAbsDifference: 0,
+      hashesBefore: hashes,
+      hashesAfter: hashes,
+    });
 
     // Other splits and chunks: the same logits and the same rows.
     for (const chunkRows of [1, 7, 32]) {
       const other = core.createSession(model, { compute, chunkRows });
-      other.prefill(tokens.slice(0, 1 + chunkRows % 11));
-      const { logits } = other.extend(tokens.slice(1 + chunkRows % 11));
+      other.prefill(tokens.slice(0, 1 + (chunkRows % 11)));
+      const { logits } = other.extend(tokens.slice(1 + (chunkRows % 11)));
       expect(sameBytes(logits, replayed(tokens.length - 1)), `chunks of ${chunkRows}`).toBe(true);
       expect(other.cache.contentHashes()).toEqual(hashes);
       // Steps with a pause, after a part has been dropped.
@@ -51,7 +62,7 @@ describe.each(DTYPES)('weights stored as %s', (dtype) => {
   });
 });
 
-test('evidence is what was computed: it costs no bit, and its rows are the cache\'s', () => {
+test("evidence is what was computed: it costs no bit, and its rows are the cache's", () => {
   const model = typedModel(core, 'f32');
   const plain = core.createSession(model);
   const watched = core.createSession(model, { chunkRows: 3 });
@@ -59,7 +70,11 @@ test('evidence is what was computed: it costs no bit, and its rows are the cache
   const step = watched.prefill(tokens, { capture: 'all' });
   expect(sameBytes(step.logits, logits)).toBe(true);
   const { attention, stages, layers, firstPosition, nRows } = step.evidence!;
-  expect({ layers, firstPosition, nRows }).toEqual({ layers: [0, 1], firstPosition: 0, nRows: tokens.length });
+  expect({ layers, firstPosition, nRows }).toEqual({
+    layers: [0, 1],
+    firstPosition: 0,
+    nRows: tokens.length,
+  });
   expect(attention.shape).toEqual([2, 8, tokens.length, tokens.length]);
   const T = tokens.length;
   const weight = (layer: number, head: number, row: number, column: number): number =>
@@ -83,7 +98,9 @@ test('evidence is what was computed: it costs no bit, and its rows are the cache
   for (let head = 0; head < 4; ++head) {
     for (let row = 0; row < T; ++row) {
       const at = (row * 4 + head) * 32;
-      expect(sameBytes(kRope.data.slice(at, at + 32), watched.cache.layer(1).keyRow(head, row))).toBe(true);
+      expect(
+        sameBytes(kRope.data.slice(at, at + 32), watched.cache.layer(1).keyRow(head, row)),
+      ).toBe(true);
     }
   }
   const last = stages.find(({ stage }) => stage === 'logits')!;

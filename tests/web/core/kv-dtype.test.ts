@@ -1,5 +1,5 @@
-// Keys and values kept in fewer bits: rounded where a row is written, in the bytes that a format takes, and all that
-// holds of a cache holds of it.
+// Keys and values kept in fewer bits: rounded where a row is written, in the bytes that a format
+// takes, and all that holds of a cache holds of it.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCore, type Core, type Model } from 'kvlens/core';
 import { failure, randomModel, richConfig, sameBytes, smallConfig } from '../../support/kvlens.js';
@@ -29,11 +29,15 @@ function toBFloat16(values: Float32Array): Float32Array {
   });
 }
 
-/** Of every 32 values: multiples of the least half that is not below their largest magnitude / 127. */
+/**
+ * Of every 32 values: multiples of the least half that is not below their largest magnitude / 127.
+ */
 function toQ8(values: Float32Array): Float32Array {
   return values.map((value, i) => {
     const block = values.subarray(i - (i % 32), i - (i % 32) + 32);
-    const least = Math.fround(block.reduce((largest, each) => Math.max(largest, Math.abs(each)), 0) / 127);
+    const least = Math.fround(
+      block.reduce((largest, each) => Math.max(largest, Math.abs(each)), 0) / 127,
+    );
     // A half has 11 bits, the last of which is never below 2^-24.
     const step = 2 ** Math.max(-24, Math.floor(Math.log2(least)) - 10);
     const scale = Math.ceil(least / step) * step;
@@ -83,14 +87,18 @@ describe.each([
 });
 
 test('only what goes with the compute type and the size of heads is taken', () => {
-  const { context, message } = failure('invalid_argument', () => core.createCache(model, { compute: 'f64', kvDtype: 'bf16' }));
+  const { context, message } = failure('invalid_argument', () =>
+    core.createCache(model, { compute: 'f64', kvDtype: 'bf16' }),
+  );
   expect(context).toEqual({ field: 'kv_dtype', value: 'bf16', allowed: 'f64' });
   expect(message).toBe('kv_dtype is bf16, must be f64 where f64 is computed');
   failure('invalid_argument', () => core.createCache(model, { kvDtype: 'q4_0' as never }));
   failure('invalid_argument', () => core.createCache(model, { kvDtype: 'half' as never }));
   const small = randomModel(core, smallConfig);
   const refused = failure('invalid_argument', () => core.createCache(small, { kvDtype: 'q8_0' }));
-  expect(refused.message).toBe('kv_dtype is q8_0, must be f32 or bf16 where f32 is computed and head_dim is 4');
+  expect(refused.message).toBe(
+    'kv_dtype is q8_0, must be f32 or bf16 where f32 is computed and head_dim is 4',
+  );
   small.dispose();
   const double = core.createCache(model, { compute: 'f64' });
   expect(double.kvDtype).toBe('f64');

@@ -47,16 +47,25 @@ describe('instantiation', () => {
   });
 
   test('what is no module is a typed error', async () => {
-    const error = await rejection('module_load_failed', loadCore({ wasm: new Uint8Array([1, 2, 3]) }));
+    const error = await rejection(
+      'module_load_failed',
+      loadCore({ wasm: new Uint8Array([1, 2, 3]) }),
+    );
     expect(error.message).toMatch(/^cannot load the \w+ build of the module: /);
     expect(error.cause).toBeInstanceOf(WebAssembly.CompileError);
     // A module, but not this one.
-    await rejection('module_load_failed', loadCore({ wasm: Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0) }));
+    await rejection(
+      'module_load_failed',
+      loadCore({ wasm: Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0) }),
+    );
   });
 
   test('threads', async () => {
     for (const threads of [0, -1, 1.5, NaN, 65, '2']) {
-      expect((await rejection('invalid_argument', loadCore({ threads: threads as number }))).context.field).toBe('threads');
+      expect(
+        (await rejection('invalid_argument', loadCore({ threads: threads as number }))).context
+          .field,
+      ).toBe('threads');
     }
     const { why, threads, variant } = await chooseVariant({ threads: 'auto' }, 1);
     expect(threads > 1).toBe(variant.endsWith('-mt'));
@@ -72,14 +81,20 @@ describe('builds', () => {
     ['simd-mt', 2],
     ['simd-mt', 3],
     ['relaxed-mt', 2],
-  ] as [Variant, number][])('%s on %i threads gives the bits of every other', async (variant, threads) => {
-    const choice = await chooseVariant({ variant, threads }, 1).catch((error: unknown) => error as Error);
-    if (choice instanceof Error) return expect(choice).toMatchObject({ code: 'unsupported_environment' });
-    const core = await open({ variant, threads });
-    expect(core.info).toMatchObject({ variant, threads });
-    expect(core.info.version).toMatch(/^\d+\.\d+\.\d+$/);
-    expect(sameBytes(logitsOf(core), logitsOf(await open({ variant: 'simd' })))).toBe(true);
-  });
+  ] as [Variant, number][])(
+    '%s on %i threads gives the bits of every other',
+    async (variant, threads) => {
+      const choice = await chooseVariant({ variant, threads }, 1).catch(
+        (error: unknown) => error as Error,
+      );
+      if (choice instanceof Error)
+        return expect(choice).toMatchObject({ code: 'unsupported_environment' });
+      const core = await open({ variant, threads });
+      expect(core.info).toMatchObject({ variant, threads });
+      expect(core.info.version).toMatch(/^\d+\.\d+\.\d+$/);
+      expect(sameBytes(logitsOf(core), logitsOf(await open({ variant: 'simd' })))).toBe(true);
+    },
+  );
 });
 
 test('after a trap every call says so, and a fresh module works', async () => {
@@ -88,7 +103,9 @@ test('after a trap every call says so, and a fresh module works', async () => {
   const session = core.createSession(model);
   // What no call of the package can do: a layer far outside of the module's memory.
   const { raw } = session.cache as CoreKvCache<'f32'>;
-  const first = failure('module_aborted', () => instanceOf(core).call(() => raw.layerLen(30_000_000)));
+  const first = failure('module_aborted', () =>
+    instanceOf(core).call(() => raw.layerLen(30_000_000)),
+  );
   expect(first.cause).toBeInstanceOf(WebAssembly.RuntimeError);
   for (const use of [
     () => session.prefill([1]),

@@ -117,9 +117,14 @@ test.runIf('dispose' in Symbol)('Symbol.dispose is dispose', () => {
 test('a builder that has failed goes on; a finished one is disposed of', () => {
   const builder = core.modelBuilder(smallConfig);
   failure('non_finite_parameter', () =>
-    builder.add({ name: 'final_norm', dtype: 'f32', data: new Float32Array(8).fill(NaN) }));
+    builder.add({ name: 'final_norm', dtype: 'f32', data: new Float32Array(8).fill(NaN) }),
+  );
   for (const { name, shape } of builder.specs) {
-    builder.add({ name, dtype: 'f32', data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.1) });
+    builder.add({
+      name,
+      dtype: 'f32',
+      data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.1),
+    });
   }
   const model = builder.finish();
   expect(builder.disposed).toBe(true);
@@ -132,7 +137,11 @@ test('any allocation of a call can fail: the error is typed, nothing changes, no
   const model = randomModel(core);
   const session = core.createSession(model);
   session.prefill([1, 2, 3]);
-  const before = { memory: core.memory(), hashes: session.cache.contentHashes(), logits: [...session.logits()] };
+  const before = {
+    memory: core.memory(),
+    hashes: session.cache.contentHashes(),
+    logits: [...session.logits()],
+  };
   const withFailure = (successes: number, run: () => unknown): boolean => {
     instanceOf(core).call((module) => module.failAllocationsAfter(successes));
     try {

@@ -17,7 +17,13 @@ import { WorkerSession } from '../../../dist/engine/worker-session.js';
 import { fixtureFiles } from '../../support/checkpoint-model.js';
 import { fixtureBytes, fixtureJson, fixtureUrl } from '../../support/fixtures.js';
 import { smallGguf, writeGguf } from '../../support/gguf-writer.js';
-import { randomModel, rejection, sameBytes, sharedCore, smallConfig } from '../../support/kvlens.js';
+import {
+  randomModel,
+  rejection,
+  sameBytes,
+  sharedCore,
+  smallConfig,
+} from '../../support/kvlens.js';
 
 let engine: Engine;
 let model: EngineModel;
@@ -31,7 +37,10 @@ afterAll(async () => {
   await engine.dispose();
 });
 
-async function withSession<T>(run: (session: EngineSession) => Promise<T>, options = {}): Promise<T> {
+async function withSession<T>(
+  run: (session: EngineSession) => Promise<T>,
+  options = {},
+): Promise<T> {
   const session = await model.createSession(options);
   try {
     return await run(session);
@@ -47,14 +56,34 @@ async function collect(stream: AsyncIterable<GeneratedToken>): Promise<Generated
 }
 
 interface Runs {
-  readonly runs: { readonly prompt: string; readonly prompt_ids: number[]; readonly greedy_ids: number[]; readonly greedy_text_100: string }[];
+  readonly runs: {
+    readonly prompt: string;
+    readonly prompt_ids: number[];
+    readonly greedy_ids: number[];
+    readonly greedy_text_100: string;
+  }[];
 }
 
 describe('models', () => {
   test('what is known of a model', () => {
-    expect(model.info).toMatchObject({ name: 'stories260K', format: 'gguf', architecture: 'llama', parameterBytes: 1040128, nParameters: 260032, dtypes: [['f32', 36]] });
+    expect(model.info).toMatchObject({
+      name: 'stories260K',
+      format: 'gguf',
+      architecture: 'llama',
+      parameterBytes: 1040128,
+      nParameters: 260032,
+      dtypes: [['f32', 36]],
+    });
     expect(model.info.hash).toMatch(/^[0-9a-f]{16}$/);
-    expect(model.config).toMatchObject({ nLayers: 5, nHeads: 8, nKvHeads: 4, headDim: 8, dModel: 64, vocabSize: 512, maxSeqLen: 512 });
+    expect(model.config).toMatchObject({
+      nLayers: 5,
+      nHeads: 8,
+      nKvHeads: 4,
+      headDim: 8,
+      dModel: 64,
+      vocabSize: 512,
+      maxSeqLen: 512,
+    });
     expect(model.tokenizer).toMatchObject({ vocabSize: 512, bosToken: 1, hasChatTemplate: false });
   });
 
@@ -70,7 +99,13 @@ describe('models', () => {
 
   test('the same weights from any kind of source have the same hash', async () => {
     const bytes = await fixtureBytes('stories260k/stories260K-f32.gguf');
-    for (const source of [bytes, bytes.buffer, new Blob([bytes]), new File([bytes], 'a.gguf'), [new File([bytes], 'a.gguf')]]) {
+    for (const source of [
+      bytes,
+      bytes.buffer,
+      new Blob([bytes]),
+      new File([bytes], 'a.gguf'),
+      [new File([bytes], 'a.gguf')],
+    ]) {
       const other = await engine.loadModel(source);
       expect(other.info.hash).toBe(model.info.hash);
       await other.dispose();
@@ -107,11 +142,14 @@ describe('models', () => {
       },
     });
     expect((await rejection('aborted', loading)).cause).toEqual(new Error('enough'));
-    await rejection('aborted', engine.loadModel(new Uint8Array(9), { signal: AbortSignal.abort() }));
+    await rejection(
+      'aborted',
+      engine.loadModel(new Uint8Array(9), { signal: AbortSignal.abort() }),
+    );
     expect(await engine.memory()).toMatchObject({ ...before, heapBytes: expect.any(Number) });
   });
 
-  test('an error of the caller\'s own callback ends the call', async () => {
+  test("an error of the caller's own callback ends the call", async () => {
     const loading = engine.loadModel(await fixtureFiles('stories260k/stories260K-f32.gguf'), {
       onProgress() {
         throw new Error('mine');
@@ -122,7 +160,10 @@ describe('models', () => {
   });
 
   test('a file that is none is refused, and the engine goes on', async () => {
-    await rejection('unsupported_file', engine.loadModel(new TextEncoder().encode('hello, not a model')));
+    await rejection(
+      'unsupported_file',
+      engine.loadModel(new TextEncoder().encode('hello, not a model')),
+    );
     await rejection('invalid_argument', engine.loadModel(null as never));
     const bytes = await fixtureBytes('stories260k/stories260K-f32.gguf');
     await rejection('truncated_file', engine.loadModel(bytes.slice(0, 500_000)));
@@ -155,11 +196,14 @@ describe('models', () => {
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       expect(await engine.memory()).toMatchObject({ ...before, heapBytes: expect.any(Number) });
     }
-    console.log(`| damaged files | ${[...outcomes].map(([outcome, n]) => `${outcome}: ${n}`).join(', ')} |`);
+    console.log(
+      `| damaged files | ${[...outcomes].map(([outcome, n]) => `${outcome}: ${n}`).join(', ')} |`,
+    );
     for (const outcome of ['loaded', 'invalid_file', 'truncated_file', 'non_finite_parameter']) {
       expect(outcomes.get(outcome), outcome).toBeGreaterThan(0);
     }
-    for (const outcome of outcomes.keys()) expect(outcome).not.toMatch(/module_aborted|worker_died|internal/);
+    for (const outcome of outcomes.keys())
+      expect(outcome).not.toMatch(/module_aborted|worker_died|internal/);
     expect(await model.hash()).toBe(model.info.hash);
   });
 
@@ -187,10 +231,13 @@ describe('models', () => {
     }
   });
 
-  test('a model beyond the module\'s memory is refused before a byte of it is read', async () => {
+  test("a model beyond the module's memory is refused before a byte of it is read", async () => {
     const core = await sharedCore();
     const checkpoint = { totalBytes: 5e9, config: smallConfig, tensors: [] } as never;
-    const { context } = await rejection('model_too_large', loadWeights(core, checkpoint, new AbortController().signal, () => {}));
+    const { context } = await rejection(
+      'model_too_large',
+      loadWeights(core, checkpoint, new AbortController().signal, () => {}),
+    );
     expect(context.value).toBe(5e9);
     expect(context.limit).toBeLessThan(2 ** 32);
   });
@@ -200,16 +247,25 @@ describe('models', () => {
     const cache = await random.createCache({ compute: 'f64' });
     const session = await random.bind(cache);
     const update = { name: 'final_norm', dtype: 'f32', data: new Float32Array(8).fill(3) } as const;
-    expect((await rejection('parameter_borrowed', random.updateParameter(update))).context).toEqual({ count: 1 });
+    expect((await rejection('parameter_borrowed', random.updateParameter(update))).context).toEqual(
+      { count: 1 },
+    );
     await rejection('model_in_use', random.dispose());
     await rejection('cache_in_use', cache.dispose());
     await session.dispose();
     await random.updateParameter(update);
     expect([...(await random.readRows('final_norm', 0, 1))]).toEqual(Array(8).fill(3));
     expect(await random.hash()).not.toBe(random.info.hash);
-    expect((await random.parameters()).find(({ name }) => name === 'final_norm')).toMatchObject({ revision: 1 });
-    expect((await rejection('parameter_revision_mismatch', random.bind(cache))).context).toMatchObject({ captured: 0, current: 1 });
-    await rejection('non_finite_parameter', random.updateParameter({ ...update, data: new Float32Array(8).fill(NaN) }));
+    expect((await random.parameters()).find(({ name }) => name === 'final_norm')).toMatchObject({
+      revision: 1,
+    });
+    expect(
+      (await rejection('parameter_revision_mismatch', random.bind(cache))).context,
+    ).toMatchObject({ captured: 0, current: 1 });
+    await rejection(
+      'non_finite_parameter',
+      random.updateParameter({ ...update, data: new Float32Array(8).fill(NaN) }),
+    );
     await rejection('no_tokenizer', random.tokenize('a'));
     await cache.dispose();
     await random.dispose();
@@ -232,100 +288,163 @@ describe('calls', () => {
   });
 
   test('prefill, decode, rows, hashes, top tokens, verify, contrast', () =>
-    withSession(async (session) => {
-      const prompt = await model.tokenize('Once upon a time');
-      const done: number[] = [];
-      const step = await session.prefill(prompt, { capture: 'attention', layers: [0, 4], onProgress: (p) => done.push(p.done) });
-      expect(done).toEqual([2, 4, 5]);
-      expect(step).toMatchObject({ phase: 'prefill', position: 4, kvLenBefore: 0, kvLen: 5, rowsAppended: [5, 5, 5, 5, 5] });
-      expect(step.logits).toHaveLength(512);
-      expect(step.evidence!.attention.shape).toEqual([2, 8, 5, 5]);
-      const hashes = await session.cache.contentHashes();
-      const [best] = await session.topTokens(3);
-      const { draw, rngState } = await session.sample({}, 5n);
-      expect(draw.token).toBe(best!.token);
-      expect(rngState).toBe(5n);
-      expect(best!.probability).toBeCloseTo(Math.exp(best!.logprob), 12);
-      const decoded = await session.decode(best!.token, { capture: 'attention' });
-      expect(decoded.evidence!.attention.shape).toEqual([5, 8, 1, 6]);
-      expect(await session.cache.contentHashes(5)).toEqual(hashes);
-      expect(await session.cache.prefixHashes([5, 6])).toEqual([hashes, await session.cache.contentHashes()]);
-      // What was sent is the page's; the session keeps its own.
-      for (let look = 0; look < 2; ++look) expect(await session.evidence()).toEqual(decoded.evidence);
-      const row = await session.cache.row(1, 3, 5);
-      const { keys } = await session.cache.layer(1);
-      expect(keys.shape).toEqual([4, 6, 8]);
-      expect(sameBytes(keys.data.slice((3 * 6 + 5) * 8, (3 * 6 + 6) * 8), row.key)).toBe(true);
-      const verification = await session.verify();
-      expect(verification).toMatchObject({ bytesEqual: true, maxAbsDifference: 0, nTokens: 6, cached: { phase: 'decode', position: 5 } });
-      const maps = await session.attentionMaps([2]);
-      expect(maps.shape).toEqual([1, 8, 6, 6]);
-      const contrast = await session.contrast();
-      expect(contrast).toMatchObject({ cachedScoreValues: 5 * 8 * (15 + 6), replayScoreValues: 5 * 8 * (25 + 36) });
-      expect(await session.state()).toMatchObject({ kvLen: 6, hasLogits: true, callInProgress: false, work: await session.work() });
-      const { logits } = await session.decode(3, { logits: false });
-      expect(logits).toHaveLength(0);
-      expect(await session.logits()).toEqual((await session.replay()).logits.data);
-      await session.truncate(5);
-      await rejection('no_logits', session.logits());
-      await session.reset();
-      expect(await session.cache.len()).toBe(0);
-    }, { chunkRows: 2 }));
+    withSession(
+      async (session) => {
+        const prompt = await model.tokenize('Once upon a time');
+        const done: number[] = [];
+        const step = await session.prefill(prompt, {
+          capture: 'attention',
+          layers: [0, 4],
+          onProgress: (p) => done.push(p.done),
+        });
+        expect(done).toEqual([2, 4, 5]);
+        expect(step).toMatchObject({
+          phase: 'prefill',
+          position: 4,
+          kvLenBefore: 0,
+          kvLen: 5,
+          rowsAppended: [5, 5, 5, 5, 5],
+        });
+        expect(step.logits).toHaveLength(512);
+        expect(step.evidence!.attention.shape).toEqual([2, 8, 5, 5]);
+        const hashes = await session.cache.contentHashes();
+        const [best] = await session.topTokens(3);
+        const { draw, rngState } = await session.sample({}, 5n);
+        expect(draw.token).toBe(best!.token);
+        expect(rngState).toBe(5n);
+        expect(best!.probability).toBeCloseTo(Math.exp(best!.logprob), 12);
+        const decoded = await session.decode(best!.token, { capture: 'attention' });
+        expect(decoded.evidence!.attention.shape).toEqual([5, 8, 1, 6]);
+        expect(await session.cache.contentHashes(5)).toEqual(hashes);
+        expect(await session.cache.prefixHashes([5, 6])).toEqual([
+          hashes,
+          await session.cache.contentHashes(),
+        ]);
+        // What was sent is the page's; the session keeps its own.
+        for (let look = 0; look < 2; ++look)
+          expect(await session.evidence()).toEqual(decoded.evidence);
+        const row = await session.cache.row(1, 3, 5);
+        const { keys } = await session.cache.layer(1);
+        expect(keys.shape).toEqual([4, 6, 8]);
+        expect(sameBytes(keys.data.slice((3 * 6 + 5) * 8, (3 * 6 + 6) * 8), row.key)).toBe(true);
+        const verification = await session.verify();
+        expect(verification).toMatchObject({
+          bytesEqual: true,
+          maxAbsDifference: 0,
+          nTokens: 6,
+          cached: { phase: 'decode', position: 5 },
+        });
+        const maps = await session.attentionMaps([2]);
+        expect(maps.shape).toEqual([1, 8, 6, 6]);
+        const contrast = await session.contrast();
+        expect(contrast).toMatchObject({
+          cachedScoreValues: 5 * 8 * (15 + 6),
+          replayScoreValues: 5 * 8 * (25 + 36),
+        });
+        expect(await session.state()).toMatchObject({
+          kvLen: 6,
+          hasLogits: true,
+          callInProgress: false,
+          work: await session.work(),
+        });
+        const { logits } = await session.decode(3, { logits: false });
+        expect(logits).toHaveLength(0);
+        expect(await session.logits()).toEqual((await session.replay()).logits.data);
+        await session.truncate(5);
+        await rejection('no_logits', session.logits());
+        await session.reset();
+        expect(await session.cache.len()).toBe(0);
+      },
+      { chunkRows: 2 },
+    ));
 
-  test.each(['f32', 'f64'] as const)('the last evidence is kept, whatever was kept before: %s', async (compute) => {
-    const session = await model.createSession({ capacity: 64, compute });
-    await session.prefill([1, 403]);
-    const layers = [1, 2, 3];
-    for (const options of [{ capture: 'attention' }, { capture: 'all', layers }, { capture: 'attention', layers }, { capture: 'all' }] as const) {
-      for (let i = 0; i < 9; ++i) {
-        const { evidence } = await session.decode(7, options);
+  test.each(['f32', 'f64'] as const)(
+    'the last evidence is kept, whatever was kept before: %s',
+    async (compute) => {
+      const session = await model.createSession({ capacity: 64, compute });
+      await session.prefill([1, 403]);
+      const layers = [1, 2, 3];
+      for (const options of [
+        { capture: 'attention' },
+        { capture: 'all', layers },
+        { capture: 'attention', layers },
+        { capture: 'all' },
+      ] as const) {
+        for (let i = 0; i < 9; ++i) {
+          const { evidence } = await session.decode(7, options);
+          expect(await session.evidence()).toEqual(evidence);
+        }
+        const { evidence } = await session.extend([5, 6, 7], options);
         expect(await session.evidence()).toEqual(evidence);
       }
-      const { evidence } = await session.extend([5, 6, 7], options);
-      expect(await session.evidence()).toEqual(evidence);
-    }
-    await session.dispose();
-  });
+      await session.dispose();
+    },
+  );
 
   test('refused operations change nothing', () =>
     withSession(async (session) => {
       await rejection('not_prefilled', session.decode(1));
       await session.prefill([1, 403]);
-      const before = { hashes: await session.cache.contentHashes(), state: await session.state(), logits: await session.logits() };
+      const before = {
+        hashes: await session.cache.contentHashes(),
+        state: await session.state(),
+        logits: await session.logits(),
+      };
       await rejection('not_empty', session.prefill([1]));
       await rejection('token_out_of_range', session.decode(512));
       await rejection('prompt_exceeds_capacity', session.replay({ tokens: Array(600).fill(1) }));
       await rejection('cache_full', session.extend(Array(511).fill(1)));
       await rejection('invalid_argument', session.decode('1' as never));
       await rejection('invalid_argument', session.extend([1.5]));
-      expect({ hashes: await session.cache.contentHashes(), state: await session.state(), logits: await session.logits() }).toEqual(before);
+      expect({
+        hashes: await session.cache.contentHashes(),
+        state: await session.state(),
+        logits: await session.logits(),
+      }).toEqual(before);
     }));
 
   test('one call at a time; an abort is seen between chunks and leaves no trace', () =>
-    withSession(async (session) => {
-      await session.prefill([1]);
-      const before = { hashes: await session.cache.contentHashes(), state: await session.state() };
-      const controller = new AbortController();
-      const seen: number[] = [];
-      const long = session.extend(Array(400).fill(5), {
-        signal: controller.signal,
-        onProgress({ done }) {
-          seen.push(done);
-          if (done === 16) controller.abort(new Error('stop'));
-        },
-      });
-      await rejection('call_in_progress', session.decode(1));
-      expect((await rejection('aborted', long)).cause).toEqual(new Error('stop'));
-      expect(seen.at(-1)).toBeLessThanOrEqual(20);
-      expect({ hashes: await session.cache.contentHashes(), state: await session.state() }).toEqual(before);
-      await rejection('aborted', session.decode(1, { signal: AbortSignal.abort() }));
-      expect((await session.decode(1)).kvLen).toBe(2);
-    }, { chunkRows: 4 }));
+    withSession(
+      async (session) => {
+        await session.prefill([1]);
+        const before = {
+          hashes: await session.cache.contentHashes(),
+          state: await session.state(),
+        };
+        const controller = new AbortController();
+        const seen: number[] = [];
+        const long = session.extend(Array(400).fill(5), {
+          signal: controller.signal,
+          onProgress({ done }) {
+            seen.push(done);
+            if (done === 16) controller.abort(new Error('stop'));
+          },
+        });
+        await rejection('call_in_progress', session.decode(1));
+        expect((await rejection('aborted', long)).cause).toEqual(new Error('stop'));
+        expect(seen.at(-1)).toBeLessThanOrEqual(20);
+        expect({
+          hashes: await session.cache.contentHashes(),
+          state: await session.state(),
+        }).toEqual(before);
+        await rejection('aborted', session.decode(1, { signal: AbortSignal.abort() }));
+        expect((await session.decode(1)).kvLen).toBe(2);
+      },
+      { chunkRows: 4 },
+    ));
 
   test('several sessions of several models take turns', async () => {
     const other = await engine.loadModel(await fixtureFiles('stories260k/stories260K-q8_0.gguf'));
-    const sessions = [await model.createSession(), await other.createSession(), await model.createSession({ compute: 'f64' })];
-    const results = await Promise.all(sessions.map((session) => session.generate({ prompt: 'Once upon a time', maxNewTokens: 40 }).result));
+    const sessions = [
+      await model.createSession(),
+      await other.createSession(),
+      await model.createSession({ compute: 'f64' }),
+    ];
+    const results = await Promise.all(
+      sessions.map(
+        (session) => session.generate({ prompt: 'Once upon a time', maxNewTokens: 40 }).result,
+      ),
+    );
     expect(results[1]!.tokens).toEqual(results[0]!.tokens);
     expect(results[2]!.tokens).toEqual(results[0]!.tokens);
     for (const session of sessions) await session.dispose();
@@ -346,69 +465,90 @@ describe('replays in steps', () => {
   const total = { replay: 45, verify: 45, attentionMaps: 45, contrast: 43 + 44 + 45 };
 
   const withRun = <T>(run: (session: EngineSession) => Promise<T>): Promise<T> =>
-    withSession(async (session) => {
-      await session.prefill(prompt);
-      await session.decode(5);
-      await session.decode(6);
-      return run(session);
-    }, { chunkRows: 4 });
+    withSession(
+      async (session) => {
+        await session.prefill(prompt);
+        await session.decode(5);
+        await session.decode(6);
+        return run(session);
+      },
+      { chunkRows: 4 },
+    );
 
   /** What a call gives, without the times that it took. */
   const untimed = (value: unknown): unknown =>
-    JSON.parse(JSON.stringify(value, (key, part: unknown) =>
-      key === 'milliseconds' ? undefined : ArrayBuffer.isView(part) ? [...(part as Float32Array)] : part));
+    JSON.parse(
+      JSON.stringify(value, (key, part: unknown) =>
+        key === 'milliseconds'
+          ? undefined
+          : ArrayBuffer.isView(part)
+            ? [...(part as Float32Array)]
+            : part,
+      ),
+    );
 
-  test.each(Object.keys(longCalls) as (keyof typeof total)[])('%s: progress never goes back and is complete', (name) =>
-    withRun(async (session) => {
-      const seen: CallProgress[] = [];
-      const watched = await longCalls[name]!(session, { onProgress: (progress) => seen.push(progress) });
-      expect(untimed(watched)).toEqual(untimed(await longCalls[name]!(session)));
-      expect(new Set(seen.map((progress) => progress.total))).toEqual(new Set([total[name]]));
-      expect(seen.length).toBeGreaterThan(30);
-      expect(seen.length).toBeLessThan(310);
-      const done = seen.map((progress) => progress.done);
-      expect(done).toEqual([...new Set(done)].sort((a, b) => a - b));
-      expect(done[0]).toBeGreaterThan(0);
-      expect(done.at(-1)).toBe(total[name]);
-    }));
+  test.each(Object.keys(longCalls) as (keyof typeof total)[])(
+    '%s: progress never goes back and is complete',
+    (name) =>
+      withRun(async (session) => {
+        const seen: CallProgress[] = [];
+        const watched = await longCalls[name]!(session, {
+          onProgress: (progress) => seen.push(progress),
+        });
+        expect(untimed(watched)).toEqual(untimed(await longCalls[name]!(session)));
+        expect(new Set(seen.map((progress) => progress.total))).toEqual(new Set([total[name]]));
+        expect(seen.length).toBeGreaterThan(30);
+        expect(seen.length).toBeLessThan(310);
+        const done = seen.map((progress) => progress.done);
+        expect(done).toEqual([...new Set(done)].sort((a, b) => a - b));
+        expect(done[0]).toBeGreaterThan(0);
+        expect(done.at(-1)).toBe(total[name]);
+      }),
+  );
 
-  test.each(Object.keys(longCalls) as (keyof typeof total)[])('%s: stopped half-way, it is aborted and the session unchanged', (name) =>
-    withRun(async (session) => {
-      const state = async (): Promise<unknown> => ({
-        hashes: await session.cache.contentHashes(),
-        logits: await session.logits(),
-        state: await session.state(),
-        memory: { ...(await engine.memory()), heapBytes: 0 },
-      });
-      const before = await state();
-      const controller = new AbortController();
-      const seen: number[] = [];
-      const stopped = longCalls[name]!(session, {
-        signal: controller.signal,
-        onProgress: ({ done, total }) => {
-          seen.push(done / total);
-          if (done >= total / 2) controller.abort(new Error('enough'));
-        },
-      });
-      await rejection('call_in_progress', session.decode(1));
-      expect((await rejection('aborted', stopped)).cause).toEqual(new Error('enough'));
-      // No step is computed, or told of, after the one that was stopped at.
-      expect(seen.filter((part) => part >= 0.5)).toHaveLength(1);
-      expect(seen.at(-1)).toBeLessThan(0.6);
-      expect(await state()).toEqual(before);
-      await rejection('aborted', longCalls[name]!(session, { signal: AbortSignal.abort() }));
-      expect((await session.verify()).bytesEqual).toBe(true);
-      expect(await state()).toEqual(before);
-    }));
+  test.each(Object.keys(longCalls) as (keyof typeof total)[])(
+    '%s: stopped half-way, it is aborted and the session unchanged',
+    (name) =>
+      withRun(async (session) => {
+        const state = async (): Promise<unknown> => ({
+          hashes: await session.cache.contentHashes(),
+          logits: await session.logits(),
+          state: await session.state(),
+          memory: { ...(await engine.memory()), heapBytes: 0 },
+        });
+        const before = await state();
+        const controller = new AbortController();
+        const seen: number[] = [];
+        const stopped = longCalls[name]!(session, {
+          signal: controller.signal,
+          onProgress: ({ done, total }) => {
+            seen.push(done / total);
+            if (done >= total / 2) controller.abort(new Error('enough'));
+          },
+        });
+        await rejection('call_in_progress', session.decode(1));
+        expect((await rejection('aborted', stopped)).cause).toEqual(new Error('enough'));
+        // No step is computed, or told of, after the one that was stopped at.
+        expect(seen.filter((part) => part >= 0.5)).toHaveLength(1);
+        expect(seen.at(-1)).toBeLessThan(0.6);
+        expect(await state()).toEqual(before);
+        await rejection('aborted', longCalls[name]!(session, { signal: AbortSignal.abort() }));
+        expect((await session.verify()).bytesEqual).toBe(true);
+        expect(await state()).toEqual(before);
+      }),
+  );
 
   test('another session goes on while one replays', () =>
     withRun((session) =>
       withSession(async (other) => {
         let prefilled: Promise<Step> | undefined;
-        const { bytesEqual } = await session.verify({ onProgress: () => void (prefilled ??= other.prefill(prompt)) });
+        const { bytesEqual } = await session.verify({
+          onProgress: () => void (prefilled ??= other.prefill(prompt)),
+        });
         expect(bytesEqual).toBe(true);
         expect((await prefilled!).kvLen).toBe(43);
-      })));
+      }),
+    ));
 
   test('a session that is disposed of meanwhile ends its replay', async () => {
     const session = await model.createSession({ chunkRows: 1 });
@@ -418,16 +558,28 @@ describe('replays in steps', () => {
 });
 
 describe('generation', () => {
-  test('streams run.c\'s text', () =>
+  test("streams run.c's text", () =>
     withSession(async (session) => {
       const { runs } = await fixtureJson<Runs>('stories260k/expected_greedy.json');
       const { prompt, prompt_ids, greedy_ids, greedy_text_100 } = runs[0]!;
-      const stream = session.generate({ prompt, maxNewTokens: 100, logprobs: 2, capture: 'attention', layers: [0] });
+      const stream = session.generate({
+        prompt,
+        maxNewTokens: 100,
+        logprobs: 2,
+        capture: 'attention',
+        layers: [0],
+      });
       const tokens = await collect(stream);
       const result = await stream.result;
       expect(tokens.map(({ token }) => token)).toEqual(greedy_ids.slice(0, 100));
       expect(tokens.map(({ text }) => text).join('')).toBe(greedy_text_100);
-      expect(result).toMatchObject({ text: greedy_text_100, stop: 'token_limit', promptTokens: prompt_ids.length, reusedTokens: 0, kvLen: prompt_ids.length + 99 });
+      expect(result).toMatchObject({
+        text: greedy_text_100,
+        stop: 'token_limit',
+        promptTokens: prompt_ids.length,
+        reusedTokens: 0,
+        kvLen: prompt_ids.length + 99,
+      });
       expect(result.work).toEqual(await session.work());
       tokens.forEach(({ position, kvLen, step, evidence, logprob, topTokens, token }, i) => {
         expect([position, kvLen]).toEqual([prompt_ids.length + i, prompt_ids.length + i]);
@@ -443,7 +595,8 @@ describe('generation', () => {
 
   test('only the new suffix of a prompt is prefilled, after a comparison of tokens', () =>
     withSession(async (session) => {
-      const first = await session.generate({ tokens: [1, 403, 407, 261, 378], maxNewTokens: 10 }).result;
+      const first = await session.generate({ tokens: [1, 403, 407, 261, 378], maxNewTokens: 10 })
+        .result;
       const held = await session.cache.tokens();
       expect(held).toHaveLength(14);
       const prompt = [...held, first.tokens.at(-1)!, 421, 300];
@@ -452,25 +605,44 @@ describe('generation', () => {
       expect(second).toMatchObject({ reusedTokens: 14, promptTokens: 17 });
       expect(second.work.tokenForwards).toBe(3 + 4);
       expect(await session.cache.contentHashes(14)).toEqual(hashes);
-      const fresh = await withSession((other) => other.generate({ tokens: prompt, maxNewTokens: 5 }).result);
+      const fresh = await withSession(
+        (other) => other.generate({ tokens: prompt, maxNewTokens: 5 }).result,
+      );
       expect(second.tokens).toEqual(fresh.tokens);
       // A prompt that parts from what is held: the rest is dropped.
       const parted = [...prompt.slice(0, 6), 300, 301];
       const third = await session.generate({ tokens: parted, maxNewTokens: 5 }).result;
       expect(third).toMatchObject({ reusedTokens: 6 });
-      expect(third.tokens).toEqual((await withSession((other) => other.generate({ tokens: parted, maxNewTokens: 5 }).result)).tokens);
+      expect(third.tokens).toEqual(
+        (await withSession((other) => other.generate({ tokens: parted, maxNewTokens: 5 }).result))
+          .tokens,
+      );
       expect((await session.verify()).bytesEqual).toBe(true);
       // The very prompt that is held, and one that shares nothing.
       await session.truncate(8);
-      expect((await session.generate({ tokens: parted, maxNewTokens: 1 }).result)).toMatchObject({ reusedTokens: 7, kvLen: 8 });
-      expect((await session.generate({ tokens: parted, maxNewTokens: 1 }).result)).toMatchObject({ reusedTokens: 8, work: { tokenForwards: 0 } });
-      expect((await session.generate({ tokens: [5, 6], maxNewTokens: 1 }).result)).toMatchObject({ reusedTokens: 0, kvLen: 2 });
+      expect(await session.generate({ tokens: parted, maxNewTokens: 1 }).result).toMatchObject({
+        reusedTokens: 7,
+        kvLen: 8,
+      });
+      expect(await session.generate({ tokens: parted, maxNewTokens: 1 }).result).toMatchObject({
+        reusedTokens: 8,
+        work: { tokenForwards: 0 },
+      });
+      expect(await session.generate({ tokens: [5, 6], maxNewTokens: 1 }).result).toMatchObject({
+        reusedTokens: 0,
+        kvLen: 2,
+      });
       expect((await session.verify()).bytesEqual).toBe(true);
     }));
 
   test('an abort leaves the session as it was, and the result says so', () =>
     withSession(async (session) => {
-      await session.generate({ prompt: 'Once upon a time', maxNewTokens: 20, capture: 'all', layers: [1, 2] }).result;
+      await session.generate({
+        prompt: 'Once upon a time',
+        maxNewTokens: 20,
+        capture: 'all',
+        layers: [1, 2],
+      }).result;
       const everything = async () => ({
         hashes: await session.cache.contentHashes(),
         state: await session.state(),
@@ -479,22 +651,43 @@ describe('generation', () => {
         contrast: await session.contrast(),
       });
       const before = await everything();
-      for (const tokens of [[...before.state.tokens, 300, 301], [1, 403, 5, 6], [9, 9, 9]]) {
+      for (const tokens of [
+        [...before.state.tokens, 300, 301],
+        [1, 403, 5, 6],
+        [9, 9, 9],
+      ]) {
         const controller = new AbortController();
-        const stream = session.generate({ tokens, maxNewTokens: 400, eosTokens: [], signal: controller.signal, capture: 'all' });
+        const stream = session.generate({
+          tokens,
+          maxNewTokens: 400,
+          eosTokens: [],
+          signal: controller.signal,
+          capture: 'all',
+        });
         let n = 0;
         for await (const _ of stream) if (++n === 3) controller.abort();
-        expect(await stream.result).toMatchObject({ stop: 'aborted', tokens: new Uint32Array(), kvLen: before.state.kvLen });
+        expect(await stream.result).toMatchObject({
+          stop: 'aborted',
+          tokens: new Uint32Array(),
+          kvLen: before.state.kvLen,
+        });
         expect(n).toBeLessThan(400);
         expect(await everything()).toEqual(before);
       }
       // Leaving the loop is an abort, seen before the loop's next statement.
-      for await (const _ of session.generate({ tokens: [1, 5], maxNewTokens: 400, eosTokens: [] })) break;
+      for await (const _ of session.generate({ tokens: [1, 5], maxNewTokens: 400, eosTokens: [] }))
+        break;
       expect(await everything()).toEqual(before);
       // A failure under way, too.
       await rejection('token_out_of_range', session.generate({ tokens: [1, 403, 9999] }).result);
-      await rejection('cache_full', session.generate({ tokens: [...before.state.tokens, ...Array(600).fill(3)] }).result);
-      await rejection('invalid_sampling', session.generate({ tokens: [1], temperature: -1 }).result);
+      await rejection(
+        'cache_full',
+        session.generate({ tokens: [...before.state.tokens, ...Array(600).fill(3)] }).result,
+      );
+      await rejection(
+        'invalid_sampling',
+        session.generate({ tokens: [1], temperature: -1 }).result,
+      );
       expect(await everything()).toEqual(before);
     }));
 
@@ -508,9 +701,15 @@ describe('generation', () => {
       const controller = new AbortController();
       let n = 0;
       const request = tokenRequest({ maxNewTokens: 40 }, tokens, undefined);
-      const result = await generate(target, request, undefined, { signal: controller.signal }, () => {
-        if (++n === last) controller.abort();
-      });
+      const result = await generate(
+        target,
+        request,
+        undefined,
+        { signal: controller.signal },
+        () => {
+          if (++n === last) controller.abort();
+        },
+      );
       expect([result.stop, n, session.kvLen]).toEqual(['aborted', last, 0]);
     }
     const controller = new AbortController();
@@ -519,7 +718,10 @@ describe('generation', () => {
       rows.push(done);
       if (done === 8) controller.abort();
     };
-    await rejection('aborted', target.forward('prefill', tokens, {}, { signal: controller.signal, onProgress }));
+    await rejection(
+      'aborted',
+      target.forward('prefill', tokens, {}, { signal: controller.signal, onProgress }),
+    );
     expect([rows, session.kvLen, session.callInProgress]).toEqual([[4, 8], 0, false]);
     session.dispose();
     toy.dispose();
@@ -530,7 +732,11 @@ describe('generation', () => {
       const plain = await session.generate({ prompt: 'Once upon a time', maxNewTokens: 60 }).result;
       for (const stop of ['Lily', 'named Lily. She', 'y.', ' park']) {
         await session.reset();
-        const stream = session.generate({ prompt: 'Once upon a time', maxNewTokens: 60, stop: [stop, 'never'] });
+        const stream = session.generate({
+          prompt: 'Once upon a time',
+          maxNewTokens: 60,
+          stop: [stop, 'never'],
+        });
         const tokens = await collect(stream);
         const result = await stream.result;
         expect(result.stop).toBe('stop_string');
@@ -538,12 +744,29 @@ describe('generation', () => {
         expect(tokens.map(({ text }) => text).join('')).toBe(result.text);
       }
       await session.reset();
-      expect((await session.generate({ prompt: 'Once upon a time', maxNewTokens: 60, stop: ['Lilz', 'Lily w'] }).result).text).toBe(plain.text);
+      expect(
+        (
+          await session.generate({
+            prompt: 'Once upon a time',
+            maxNewTokens: 60,
+            stop: ['Lilz', 'Lily w'],
+          }).result
+        ).text,
+      ).toBe(plain.text);
     }));
 
   test('the same seed gives the same tokens; limits and stops in their order', () =>
     withSession(async (session) => {
-      const request = { prompt: 'Once', maxNewTokens: 30, temperature: 0.9, topK: 40, topP: 0.95, minP: 0.01, repetitionPenalty: 1.1, seed: 42 };
+      const request = {
+        prompt: 'Once',
+        maxNewTokens: 30,
+        temperature: 0.9,
+        topK: 40,
+        topP: 0.95,
+        minP: 0.01,
+        repetitionPenalty: 1.1,
+        seed: 42,
+      };
       const a = await session.generate(request).result;
       await session.reset();
       const b = await session.generate(request).result;
@@ -553,17 +776,31 @@ describe('generation', () => {
       const c = await session.generate({ ...request, seed: 43n }).result;
       expect(c.tokens).not.toEqual(a.tokens);
       await session.reset();
-      const eos = await session.generate({ prompt: 'Once upon a time', maxNewTokens: 3, eosTokens: [286] }).result;
+      const eos = await session.generate({
+        prompt: 'Once upon a time',
+        maxNewTokens: 3,
+        eosTokens: [286],
+      }).result;
       expect(eos).toMatchObject({ stop: 'eos', tokens: Uint32Array.of(432, 383, 286) });
-      expect((await session.generate({ tokens: [1], maxNewTokens: 0 }).result)).toMatchObject({ stop: 'token_limit', work: { tokenForwards: 0 } });
+      expect(await session.generate({ tokens: [1], maxNewTokens: 0 }).result).toMatchObject({
+        stop: 'token_limit',
+        work: { tokenForwards: 0 },
+      });
     }));
 
   test('the capacity ends it', () =>
-    withSession(async (session) => {
-      const result = await session.generate({ tokens: [1, 403, 407], maxNewTokens: 100, eosTokens: [] }).result;
-      expect(result).toMatchObject({ stop: 'context_limit', kvLen: 8 });
-      expect(result.tokens).toHaveLength(6);
-    }, { capacity: 8 }));
+    withSession(
+      async (session) => {
+        const result = await session.generate({
+          tokens: [1, 403, 407],
+          maxNewTokens: 100,
+          eosTokens: [],
+        }).result;
+        expect(result).toMatchObject({ stop: 'context_limit', kvLen: 8 });
+        expect(result.tokens).toHaveLength(6);
+      },
+      { capacity: 8 },
+    ));
 
   test('what is asked for must make sense', () =>
     withSession(async (session) => {
@@ -580,7 +817,10 @@ describe('generation', () => {
         await rejection('invalid_argument', session.generate(request as never).result);
       }
       await rejection('empty_prompt', session.generate({ tokens: [] }).result);
-      await rejection('no_chat_template', session.generate({ messages: [{ role: 'user', content: 'Hi' }] }).result);
+      await rejection(
+        'no_chat_template',
+        session.generate({ messages: [{ role: 'user', content: 'Hi' }] }).result,
+      );
       // Read as a stream, it throws.
       await rejection('empty_prompt', collect(session.generate({ tokens: [] })));
       expect(await session.cache.len()).toBe(0);

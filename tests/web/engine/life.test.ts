@@ -8,19 +8,33 @@ async function engineWithWorker(): Promise<{ engine: Engine; kill: () => void }>
   if (typeof Worker === 'undefined') {
     const { Worker: ThreadWorker } = await import('node:worker_threads');
     const worker = new ThreadWorker(new URL('../../../dist/worker.js', import.meta.url));
-    return { engine: await createEngine({ threads: 1, createWorker: () => worker as never }), kill: () => void worker.terminate() };
+    return {
+      engine: await createEngine({ threads: 1, createWorker: () => worker as never }),
+      kill: () => void worker.terminate(),
+    };
   }
-  const worker = new Worker(new URL('../../../dist/worker.js', import.meta.url), { type: 'module' });
+  const worker = new Worker(new URL('../../../dist/worker.js', import.meta.url), {
+    type: 'module',
+  });
   const engine = await createEngine({ threads: 1, createWorker: () => worker });
   // A worker that is terminated says nothing; one that throws outside of a call does.
-  return { engine, kill: () => worker.dispatchEvent(new ErrorEvent('error', { message: 'out of memory' })) };
+  return {
+    engine,
+    kill: () => worker.dispatchEvent(new ErrorEvent('error', { message: 'out of memory' })),
+  };
 }
 
 describe('the end of a worker', () => {
   test('rejects everything pending and every later call; a new engine works', async () => {
     const { engine, kill } = await engineWithWorker();
-    const model = await engine.randomModel({ ...smallConfig, nLayers: 24, dModel: 64, dFf: 256, maxSeqLen: 4096 }, { seed: 1 });
-    const [session, other] = [await model.createSession({ chunkRows: 1 }), await model.createSession({ chunkRows: 1 })];
+    const model = await engine.randomModel(
+      { ...smallConfig, nLayers: 24, dModel: 64, dFf: 256, maxSeqLen: 4096 },
+      { seed: 1 },
+    );
+    const [session, other] = [
+      await model.createSession({ chunkRows: 1 }),
+      await model.createSession({ chunkRows: 1 }),
+    ];
     const pending = [
       session.prefill(Array(4000).fill(1)),
       other.generate({ tokens: Array(4000).fill(2) }).result,
@@ -28,7 +42,9 @@ describe('the end of a worker', () => {
     kill();
     await Promise.all(pending);
     await engine.ended;
-    expect((await rejection('worker_died', session.state())).message).toMatch(/^the engine's worker has ended: /);
+    expect((await rejection('worker_died', session.state())).message).toMatch(
+      /^the engine's worker has ended: /,
+    );
     await engine.dispose();
 
     const next = await createEngine({ threads: 1 });

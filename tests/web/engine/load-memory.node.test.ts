@@ -1,5 +1,5 @@
-// Weights go from a file straight into the module's memory: what loading holds in JavaScript beside them is
-// bounded, however large the file is.
+// Weights go from a file straight into the module's memory: what loading holds in JavaScript beside
+// them is bounded, however large the file is.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, openAsBlob, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,8 +28,12 @@ beforeAll(() => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The most that JavaScript uses in this thread at any call of `look`, above what it used before. */
-async function peak(run: (look: () => void) => Promise<void>): Promise<{ bytes: number; looks: number }> {
+/**
+ * The most that JavaScript uses in this thread at any call of `look`, above what it used before.
+ */
+async function peak(
+  run: (look: () => void) => Promise<void>,
+): Promise<{ bytes: number; looks: number }> {
   const start = javaScriptBytesInUse();
   let [bytes, looks] = [0, 0];
   await run(() => {
@@ -60,7 +64,9 @@ test('the core from a Blob: at most 64 MB in JavaScript, the weights as they are
     // The module's memory never shrinks: its size is what loading took at most.
     expect(liveBytes - checkpoint.totalBytes).toBeLessThan(megabyte);
     expect(heapBytes - checkpoint.totalBytes).toBeLessThan(bound);
-    console.log(`| load of ${shown(checkpoint.totalBytes)} by the core | the module's memory: ${shown(heapBytes)} |`);
+    console.log(
+      `| load of ${shown(checkpoint.totalBytes)} by the core | the module's memory: ${shown(heapBytes)} |`,
+    );
   });
   console.log(`| load by the core | most in JavaScript: ${shown(bytes)} at ${looks} looks |`);
   expect(looks).toBeGreaterThan(100);
@@ -70,7 +76,9 @@ test('the core from a Blob: at most 64 MB in JavaScript, the weights as they are
 
 test('the engine from a path: at most 64 MB in JavaScript in both threads', async () => {
   const inWorker = new Float64Array(new SharedArrayBuffer(16));
-  const worker = new Worker(new URL('../../support/measured-worker.mjs', import.meta.url), { workerData: inWorker });
+  const worker = new Worker(new URL('../../support/measured-worker.mjs', import.meta.url), {
+    workerData: inWorker,
+  });
   const engine = await createEngine({ threads: 1, createWorker: () => worker as never });
   const { bytes, looks } = await peak(async (look) => {
     const model = await engine.loadModel(path, { onProgress: look });
@@ -78,7 +86,9 @@ test('the engine from a path: at most 64 MB in JavaScript in both threads', asyn
   });
   const [start, most] = inWorker as unknown as [number, number];
   const ofWorker = most - start;
-  console.log(`| load by the engine | most in JavaScript: worker ${shown(ofWorker)}, page ${shown(bytes)} at ${looks} reports |`);
+  console.log(
+    `| load by the engine | most in JavaScript: worker ${shown(ofWorker)}, page ${shown(bytes)} at ${looks} reports |`,
+  );
   expect(start).toBeGreaterThan(0);
   expect(looks).toBeGreaterThan(30);
   expect(ofWorker + bytes).toBeLessThan(bound);

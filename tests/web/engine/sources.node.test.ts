@@ -1,4 +1,5 @@
-// What the engine takes a path for in Node: a file with those beside it that belong to it, or a folder.
+// What the engine takes a path for in Node: a file with those beside it that belong to it, or a
+// folder.
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +27,11 @@ afterAll(async () => {
 /** Name, format, and whether there is a tokenizer. */
 async function told(source: ModelSource): Promise<[string, string, boolean]> {
   const model = await engine.loadModel(source);
-  const result: [string, string, boolean] = [model.info.name, model.info.format, model.tokenizer !== undefined];
+  const result: [string, string, boolean] = [
+    model.info.name,
+    model.info.format,
+    model.tokenizer !== undefined,
+  ];
   await model.dispose();
   return result;
 }
@@ -45,34 +50,67 @@ test('a GGUF file by path and by file: address', async () => {
   expect(await told(pathToFileURL(path))).toEqual(['stories260K', 'gguf', true]);
 });
 
-test('a folder in Hugging Face\'s layout, and its safetensors file', async () => {
-  const hf = folderOf('qwen', 'hf/qwen2-bias-f32/config.json', 'hf/qwen2-bias-f32/model.safetensors');
+test("a folder in Hugging Face's layout, and its safetensors file", async () => {
+  const hf = folderOf(
+    'qwen',
+    'hf/qwen2-bias-f32/config.json',
+    'hf/qwen2-bias-f32/model.safetensors',
+  );
   expect((await told(hf))[1]).toBe('safetensors');
   expect((await told(join(hf, 'model.safetensors')))[1]).toBe('safetensors');
 });
 
 test('llama2.c with the tokenizer beside it, other models there being left alone', async () => {
-  const stories = folderOf('stories', 'stories260k/stories260K.bin', 'stories260k/tok512.bin', 'stories260k/stories260K-q8_0.gguf');
-  expect(await told(join(stories, 'stories260K.bin'))).toEqual(['stories260K.bin', 'llama2c', true]);
+  const stories = folderOf(
+    'stories',
+    'stories260k/stories260K.bin',
+    'stories260k/tok512.bin',
+    'stories260k/stories260K-q8_0.gguf',
+  );
+  expect(await told(join(stories, 'stories260K.bin'))).toEqual([
+    'stories260K.bin',
+    'llama2c',
+    true,
+  ]);
 });
 
 test('the first part of a split GGUF file, whatever its name has in it', async () => {
   const { entries, tensors } = smallGguf();
   const all = [...tensors.values()];
-  const part = (no: number): [string, GgufEntry][] => [['split.no', { type: 'u32', value: no }], ['split.count', { type: 'u32', value: 2 }]];
+  const part = (no: number): [string, GgufEntry][] => [
+    ['split.no', { type: 'u32', value: no }],
+    ['split.count', { type: 'u32', value: 2 }],
+  ];
   const stem = join(folder, '50 % #1');
-  writeFileSync(`${stem}-00001-of-00002.gguf`, writeGguf({ entries: [...entries, ...part(0)], tensors: all.slice(0, 9) }));
-  writeFileSync(`${stem}-00002-of-00002.gguf`, writeGguf({ entries: part(1), tensors: all.slice(9) }));
-  expect(await told(`${stem}-00001-of-00002.gguf`)).toEqual(['50 % #1-00001-of-00002.gguf', 'gguf', true]);
+  writeFileSync(
+    `${stem}-00001-of-00002.gguf`,
+    writeGguf({ entries: [...entries, ...part(0)], tensors: all.slice(0, 9) }),
+  );
+  writeFileSync(
+    `${stem}-00002-of-00002.gguf`,
+    writeGguf({ entries: part(1), tensors: all.slice(9) }),
+  );
+  expect(await told(`${stem}-00001-of-00002.gguf`)).toEqual([
+    '50 % #1-00001-of-00002.gguf',
+    'gguf',
+    true,
+  ]);
 });
 
 test('an address over HTTP, with and without ranges', async () => {
   const bytes = readFileSync(join(fixtures, 'stories260k/stories260K-q8_0.gguf'));
   const server = createServer((request, response) => {
-    const [, from, to] = /^\/ranges.*/.test(request.url!) ? /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [] : [];
+    const [, from, to] = /^\/ranges.*/.test(request.url!)
+      ? (/^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [])
+      : [];
     const part = from === undefined ? bytes : bytes.subarray(Number(from), Number(to) + 1);
-    const range = from === undefined ? {} : { 'content-range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` };
-    response.writeHead(from === undefined ? 200 : 206, { 'content-length': part.length, ...range }).end(part);
+    const range =
+      from === undefined
+        ? {}
+        : { 'content-range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` };
+    response
+      .writeHead(from === undefined ? 200 : 206, { 'content-length': part.length, ...range })
+      .end(part);
   });
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -89,5 +127,8 @@ test('what is not there is missing_file, and the cache of downloads needs a brow
   await rejection('missing_file', engine.loadModel(join(folder, 'none', 'none.gguf')));
   await rejection('missing_file', engine.loadModel(pathToFileURL(join(folder, 'none.gguf'))));
   await rejection('invalid_argument', engine.loadModel(folderOf('empty')));
-  await rejection('cache_unavailable', engine.loadModel(join(fixtures, 'stories260k/stories260K-q8_0.gguf'), { cache: true }));
+  await rejection(
+    'cache_unavailable',
+    engine.loadModel(join(fixtures, 'stories260k/stories260K-q8_0.gguf'), { cache: true }),
+  );
 });

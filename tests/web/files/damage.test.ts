@@ -37,11 +37,16 @@ function* choices(count: number): Generator<number> {
   }
 }
 
-describe.each([['GGUF', gguf, ggufFiles], ['safetensors', safetensors, hfFiles]] as const)('%s', (_, whole, files) => {
+describe.each([
+  ['GGUF', gguf, ggufFiles],
+  ['safetensors', safetensors, hfFiles],
+] as const)('%s', (_, whole, files) => {
   test('cut anywhere is truncated', async () => {
     expect(await outcome(files(whole))).toBe('opened');
     for (let length = 0; length < whole.length; length += length < 3000 ? 1 : 97) {
-      expect(await outcome(files(whole.subarray(0, length))), `${length} bytes`).toBe('truncated_file');
+      expect(await outcome(files(whole.subarray(0, length))), `${length} bytes`).toBe(
+        'truncated_file',
+      );
     }
   });
 

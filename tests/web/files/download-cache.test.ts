@@ -27,7 +27,12 @@ class Inspected implements BlobStore {
     const name = [...this.names].find((candidate) => candidate.endsWith(suffix)) ?? '';
     const blob = await this.inner.get(name);
     const changed = change(new Uint8Array(await (blob as Blob).arrayBuffer()));
-    await this.inner.put(name, (async function* () { yield changed; })());
+    await this.inner.put(
+      name,
+      (async function* () {
+        yield changed;
+      })(),
+    );
   }
 }
 
@@ -69,10 +74,21 @@ describe('the download cache', () => {
   });
 
   test.each<[string, string, (bytes: Uint8Array<ArrayBuffer>) => Uint8Array]>([
-    ['one byte is flipped', '.data', (data) => { data[size - 1] = (data[size - 1] as number) ^ 1; return data; }],
+    [
+      'one byte is flipped',
+      '.data',
+      (data) => {
+        data[size - 1] = (data[size - 1] as number) ^ 1;
+        return data;
+      },
+    ],
     ['the data are short', '.data', (data) => data.subarray(0, size - 1)],
     ['the record is not JSON', '.json', () => new TextEncoder().encode('{')],
-    ['the record lacks its hashes', '.json', () => new TextEncoder().encode('{"etag":"\\"1\\"","size":1}')],
+    [
+      'the record lacks its hashes',
+      '.json',
+      () => new TextEncoder().encode('{"etag":"\\"1\\"","size":1}'),
+    ],
     ['the record is empty', '.json', () => new Uint8Array(0)],
   ])('drops an entry and fetches it again when %s', async (_, suffix, change) => {
     await open();
@@ -89,7 +105,11 @@ describe('the download cache', () => {
     expect([...store.names].filter((name) => name.endsWith('.json'))).toEqual([]);
     server.resources.set('/m.gguf', { bytes, etag: '"1"' });
     const controller = new AbortController();
-    const options = { fetch: server.fetch, signal: controller.signal, onProgress: () => controller.abort() };
+    const options = {
+      fetch: server.fetch,
+      signal: controller.signal,
+      onProgress: () => controller.abort(),
+    };
     await expect(cache.open(url, options)).rejects.toMatchObject({ code: 'aborted' });
     await expectWhole(await open());
   });
@@ -110,14 +130,25 @@ describe('the download cache', () => {
     const stages = new Map<string, number>();
     const options = {
       fetch: server.fetch,
-      onProgress: ({ stage, bytes: done, total }: { stage: string; bytes: number; total: number }) => {
+      onProgress: ({
+        stage,
+        bytes: done,
+        total,
+      }: {
+        stage: string;
+        bytes: number;
+        total: number;
+      }) => {
         expect(total).toBe(size);
         stages.set(stage, done);
       },
     };
     await cache.open(url, options);
     await cache.open(url, options);
-    expect([...stages]).toEqual([['download', size], ['verify', size]]);
+    expect([...stages]).toEqual([
+      ['download', size],
+      ['verify', size],
+    ]);
   });
 
   test('forgets a URL', async () => {
@@ -151,7 +182,12 @@ test.skipIf(hasOpfs)('without a private file system the OPFS store is a typed er
 test.skipIf(!hasOpfs)('the OPFS store keeps, replaces and deletes', async () => {
   const opfs = await opfsStore('kvlens-test');
   const put = (text: string) =>
-    opfs.put('a', (async function* () { yield new TextEncoder().encode(text); })());
+    opfs.put(
+      'a',
+      (async function* () {
+        yield new TextEncoder().encode(text);
+      })(),
+    );
   await put('one');
   await put('two');
   expect(await (await opfs.get('a'))?.text()).toBe('two');

@@ -49,7 +49,10 @@ describe('a llama2.c file is refused when', () => {
 
 describe('a llama2.c tokenizer is refused when', () => {
   const open = async (tokenizer: Uint8Array) =>
-    refusal({ 'stories.bin': await fixtureBytes('stories260k/stories260K.bin'), 'tokenizer.bin': tokenizer });
+    refusal({
+      'stories.bin': await fixtureBytes('stories260k/stories260K.bin'),
+      'tokenizer.bin': tokenizer,
+    });
 
   test('it is cut', async () => {
     const bytes = await fixtureBytes('stories260k/tok512.bin');
@@ -82,10 +85,30 @@ describe('files are refused when', () => {
   const none = new Uint8Array(16);
   test.each([
     ['there are none', {}, 'invalid_argument', 'none'],
-    ['none is a model', { 'readme.md': none, 'notes.txt': none }, 'invalid_argument', 'readme.md, notes.txt'],
-    ['there are two models', { 'a.gguf': none, 'b.gguf': none }, 'invalid_argument', 'a.gguf, b.gguf'],
-    ['only later parts of a split model are there', { 'm-00002-of-00003.gguf': none, 'm-00003-of-00003.gguf': none }, 'invalid_argument', 'm-00002-of-00003.gguf'],
-    ['the only one is of no known format', { 'readme.md': none }, 'unsupported_file', 'readme.md: format is "unknown"'],
+    [
+      'none is a model',
+      { 'readme.md': none, 'notes.txt': none },
+      'invalid_argument',
+      'readme.md, notes.txt',
+    ],
+    [
+      'there are two models',
+      { 'a.gguf': none, 'b.gguf': none },
+      'invalid_argument',
+      'a.gguf, b.gguf',
+    ],
+    [
+      'only later parts of a split model are there',
+      { 'm-00002-of-00003.gguf': none, 'm-00003-of-00003.gguf': none },
+      'invalid_argument',
+      'm-00002-of-00003.gguf',
+    ],
+    [
+      'the only one is of no known format',
+      { 'readme.md': none },
+      'unsupported_file',
+      'readme.md: format is "unknown"',
+    ],
   ])('%s', async (_, files, code, says) => {
     const [foundCode, message] = await refusal(files as Record<string, Uint8Array>);
     expect(foundCode).toBe(code);

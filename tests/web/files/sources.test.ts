@@ -25,7 +25,10 @@ async function collect(pieces: AsyncIterable<Uint8Array>): Promise<number[]> {
 }
 
 async function codeOf(action: Promise<unknown>) {
-  const error: unknown = await action.then(() => 'no error', (reason: unknown) => reason);
+  const error: unknown = await action.then(
+    () => 'no error',
+    (reason: unknown) => reason,
+  );
   if (!isKvLensError(error)) throw error;
   return error.code;
 }
@@ -35,16 +38,31 @@ const kinds: [string, () => Promise<ByteSource>][] = [
   ['a blob', async () => blobSource(new Blob([bytes]))],
   ['HTTP with ranges', async () => (await openServed({})).source],
   ['HTTP without ranges', async () => (await openServed({ ranges: false })).source],
-  ['HTTP with ranges but hidden Content-Range', async () => (await openServed({ contentRange: false })).source],
-  ['HTTP without a length', async () => (await openServed({ ranges: false, length: false })).source],
+  [
+    'HTTP with ranges but hidden Content-Range',
+    async () => (await openServed({ contentRange: false })).source,
+  ],
+  [
+    'HTTP without a length',
+    async () => (await openServed({ ranges: false, length: false })).source,
+  ],
 ];
 
 describe.each(kinds)('%s', (_, open) => {
   test('reads any range, in any order', async () => {
     const source = await open();
     expect(source.size).toBe(size);
-    for (const [offset, length] of [[0, 8], [4000, 1000], [17, 3000], [0, size], [size, 0], [1, 0]] as const) {
-      expect([...await source.read(offset, length)]).toEqual([...bytes.subarray(offset, offset + length)]);
+    for (const [offset, length] of [
+      [0, 8],
+      [4000, 1000],
+      [17, 3000],
+      [0, size],
+      [size, 0],
+      [1, 0],
+    ] as const) {
+      expect([...(await source.read(offset, length))]).toEqual([
+        ...bytes.subarray(offset, offset + length),
+      ]);
     }
   });
 
@@ -76,19 +94,22 @@ describe.each(kinds)('%s', (_, open) => {
       await source.read(0, 1, controller.signal);
     })();
     expect(await codeOf(reading)).toBe('aborted');
-    expect([...await source.read(100, 3)]).toEqual([...bytes.subarray(100, 103)]);
+    expect([...(await source.read(100, 3))]).toEqual([...bytes.subarray(100, 103)]);
   });
 });
 
 describe('a blob that changes while it is streamed', () => {
-  const changing = (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void): Blob => {
+  const changing = (
+    end: (controller: ReadableStreamDefaultController<Uint8Array>) => void,
+  ): Blob => {
     let pulls = 0;
-    const stream = () => new ReadableStream<Uint8Array>({
-      pull(controller) {
-        if (pulls++ === 0) controller.enqueue(bytes.subarray(0, 1000));
-        else end(controller);
-      },
-    });
+    const stream = () =>
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          if (pulls++ === 0) controller.enqueue(bytes.subarray(0, 1000));
+          else end(controller);
+        },
+      });
     return Object.assign(new Blob([bytes]), { slice: () => ({ stream }) as unknown as Blob });
   };
 
@@ -101,38 +122,46 @@ describe('a blob that changes while it is streamed', () => {
 });
 
 // Chromium's streams of blobs sometimes never answer again.
-test.each(['bytes', undefined] as const)('a blob whose stream (type %s) stops for ever is read on, and an abort is seen', async (type) => {
-  const stopping = (): Blob => {
-    const blob = new Blob([bytes]);
-    const { slice } = Blob.prototype;
-    blob.slice = (begin = 0, end = size) => {
-      const part = slice.call(blob, begin, end);
-      let given = false;
-      const pull = (controller: ReadableStreamController<Uint8Array>): Promise<void> => {
-        if (given) return new Promise(() => {});
-        given = true;
-        const first = bytes.slice(begin, begin + 100);
-        const request = 'byobRequest' in controller ? controller.byobRequest : null;
-        if (request === null) controller.enqueue(first);
-        else {
-          new Uint8Array(request.view!.buffer).set(first, request.view!.byteOffset);
-          request.respond(100);
-        }
-        return Promise.resolve();
+test.each(['bytes', undefined] as const)(
+  'a blob whose stream (type %s) stops for ever is read on, and an abort is seen',
+  async (type) => {
+    const stopping = (): Blob => {
+      const blob = new Blob([bytes]);
+      const { slice } = Blob.prototype;
+      blob.slice = (begin = 0, end = size) => {
+        const part = slice.call(blob, begin, end);
+        let given = false;
+        const pull = (controller: ReadableStreamController<Uint8Array>): Promise<void> => {
+          if (given) return new Promise(() => {});
+          given = true;
+          const first = bytes.slice(begin, begin + 100);
+          const request = 'byobRequest' in controller ? controller.byobRequest : null;
+          if (request === null) controller.enqueue(first);
+          else {
+            new Uint8Array(request.view!.buffer).set(first, request.view!.byteOffset);
+            request.respond(100);
+          }
+          return Promise.resolve();
+        };
+        part.stream = () =>
+          new ReadableStream({ type, pull } as UnderlyingByteSource) as ReadableStream<
+            Uint8Array<ArrayBuffer>
+          >;
+        return part;
       };
-      part.stream = () => new ReadableStream({ type, pull } as UnderlyingByteSource) as ReadableStream<Uint8Array<ArrayBuffer>>;
-      return part;
+      return blob;
     };
-    return blob;
-  };
-  expect(await collect(blobSource(stopping()).stream(10, 4000))).toEqual([...bytes.subarray(10, 4010)]);
-  const abort = new AbortController();
-  const pieces = blobSource(stopping()).stream(0, size, abort.signal)[Symbol.asyncIterator]();
-  expect((await pieces.next()).value).toHaveLength(100);
-  const second = codeOf(pieces.next());
-  abort.abort();
-  expect(await second).toBe('aborted');
-});
+    expect(await collect(blobSource(stopping()).stream(10, 4000))).toEqual([
+      ...bytes.subarray(10, 4010),
+    ]);
+    const abort = new AbortController();
+    const pieces = blobSource(stopping()).stream(0, size, abort.signal)[Symbol.asyncIterator]();
+    expect((await pieces.next()).value).toHaveLength(100);
+    const second = codeOf(pieces.next());
+    abort.abort();
+    expect(await second).toBe('aborted');
+  },
+);
 
 describe('HTTP', () => {
   test('with ranges sends no more than was asked for', async () => {
@@ -156,25 +185,37 @@ describe('HTTP', () => {
     const { fetch } = server;
     expect(await openHttp(`${origin}/nothing`, { fetch })).toBeUndefined();
     expect(await openHttp(`${origin}/gone`, { fetch })).toBeUndefined();
-    const error: unknown = await openHttp(`${origin}/broken`, { fetch }).catch((reason: unknown) => reason);
-    expect(isKvLensError(error) && error.code === 'network_error' && error.context.status).toBe(503);
+    const error: unknown = await openHttp(`${origin}/broken`, { fetch }).catch(
+      (reason: unknown) => reason,
+    );
+    expect(isKvLensError(error) && error.code === 'network_error' && error.context.status).toBe(
+      503,
+    );
   });
 
   test('reports a connection that fails', async () => {
     const fetch = () => Promise.reject(new TypeError('connection refused'));
-    const error: unknown = await openHttp(`${origin}/m`, { fetch }).catch((reason: unknown) => reason);
+    const error: unknown = await openHttp(`${origin}/m`, { fetch }).catch(
+      (reason: unknown) => reason,
+    );
     if (!isKvLensError(error)) throw error;
     expect(error.code).toBe('network_error');
     expect(error.message).toContain('connection refused');
     expect(error.cause).toBeInstanceOf(TypeError);
   });
 
-  test.each([['with ranges', true], ['without', false]])('notices a body cut short, %s', async (_, ranges) => {
+  test.each([
+    ['with ranges', true],
+    ['without', false],
+  ])('notices a body cut short, %s', async (_, ranges) => {
     const { source } = await openServed({ ranges, cutAfter: 1000 });
     expect(await codeOf(source.read(0, 2000))).toBe('truncated_file');
   });
 
-  test.each([['with ranges', true], ['without', false]])('notices that the file changes, %s', async (_, ranges) => {
+  test.each([
+    ['with ranges', true],
+    ['without', false],
+  ])('notices that the file changes, %s', async (_, ranges) => {
     const { server, source } = await openServed({ ranges, etag: '"1"' });
     await source.read(1000, 10);
     server.resources.set('/m', { bytes, ranges, etag: '"2"' });
@@ -187,7 +228,10 @@ describe('HTTP', () => {
 });
 
 describe('a checkpoint at a URL', () => {
-  test.each([['with ranges', true], ['without', false]])('GGUF %s', async (_, ranges) => {
+  test.each([
+    ['with ranges', true],
+    ['without', false],
+  ])('GGUF %s', async (_, ranges) => {
     const file = await fixtureBytes('stories260k/stories260K-q8_0.gguf');
     const server = serve({ '/a/stories.gguf': { bytes: file, ranges } });
     const checkpoint = await openCheckpoint(`${origin}/a/stories.gguf`, { fetch: server.fetch });
@@ -238,20 +282,34 @@ describe('opening a checkpoint reads no weight', () => {
       },
       stream: () => expect.unreachable('weights are streamed'),
     };
-    return { source, get end() { return end; } };
+    return {
+      source,
+      get end() {
+        return end;
+      },
+    };
   }
 
   test('of safetensors, of llama2.c, and of GGUF beyond its first megabyte', async () => {
-    const hf = watched(await fixtureBytes('hf/llama-gqa-untied-f32/model.safetensors'), 'model.safetensors');
+    const hf = watched(
+      await fixtureBytes('hf/llama-gqa-untied-f32/model.safetensors'),
+      'model.safetensors',
+    );
     const config = await fixtureBytes('hf/llama-gqa-untied-f32/config.json');
-    const { tensors } = await openCheckpoint({ 'config.json': config, 'model.safetensors': hf.source });
+    const { tensors } = await openCheckpoint({
+      'config.json': config,
+      'model.safetensors': hf.source,
+    });
     expect(hf.end).toBeLessThanOrEqual(Math.min(...tensors.map((tensor) => tensor.byteOffset)));
 
     const bin = watched(await fixtureBytes('stories260k/stories260K.bin'), 'stories260K.bin');
     await openCheckpoint(bin.source);
     expect(bin.end).toBe(28);
 
-    const gguf = watched(await fixtureBytes('stories260k/stories260K-f32.gguf'), 'stories260K.gguf');
+    const gguf = watched(
+      await fixtureBytes('stories260k/stories260K-f32.gguf'),
+      'stories260K.gguf',
+    );
     await openCheckpoint(gguf.source);
     expect(gguf.source.size).toBeGreaterThan(1 << 20);
     expect(gguf.end).toBe(1 << 20);
@@ -262,20 +320,26 @@ describe('streaming tensors', () => {
   test('gives every tensor its bytes, in file order, with progress', async () => {
     const file = await fixtureBytes('stories260k/stories260K-q4_0.gguf');
     const checkpoint = await openCheckpoint(new Blob([file]));
-    const filled = new Map(checkpoint.tensors.map((tensor) => [tensor.name, new Uint8Array(tensor.byteLength)]));
+    const filled = new Map(
+      checkpoint.tensors.map((tensor) => [tensor.name, new Uint8Array(tensor.byteLength)]),
+    );
     const steps: number[] = [];
     let last = -1;
     const onProgress = ({ bytes: done, total }: { bytes: number; total: number }) => {
       expect(total).toBe(checkpoint.totalBytes);
       steps.push(done);
     };
-    for await (const { tensor, offset, bytes: piece } of streamTensors(checkpoint, { onProgress })) {
+    for await (const { tensor, offset, bytes: piece } of streamTensors(checkpoint, {
+      onProgress,
+    })) {
       expect(tensor.byteOffset + offset).toBeGreaterThan(last);
       last = tensor.byteOffset + offset;
       filled.get(tensor.name)?.set(piece, offset);
     }
     for (const tensor of checkpoint.tensors) {
-      expect(filled.get(tensor.name)).toEqual(file.subarray(tensor.byteOffset, tensor.byteOffset + tensor.byteLength));
+      expect(filled.get(tensor.name)).toEqual(
+        file.subarray(tensor.byteOffset, tensor.byteOffset + tensor.byteLength),
+      );
     }
     expect(steps.at(-1)).toBe(checkpoint.totalBytes);
     expect([...steps].sort((a, b) => a - b)).toEqual(steps);
@@ -297,7 +361,8 @@ describe('streaming tensors', () => {
       let total = 0;
       for await (const { tensor, offset, bytes: piece } of streamTensors(checkpoint)) {
         const at = tensor.byteOffset + offset;
-        if (piece.some((byte, i) => byte !== file[at + i])) throw new Error(`${tensor.name} at ${offset}`);
+        if (piece.some((byte, i) => byte !== file[at + i]))
+          throw new Error(`${tensor.name} at ${offset}`);
         total += piece.length;
       }
       expect(total).toBe(checkpoint.totalBytes);

@@ -1,11 +1,19 @@
 // Golden folders of one's own: KVLENS_EXTRA_GOLDEN lists them, separated by colons. Each is looked
-// through with everything below it for Hugging Face cases (config.json, model.safetensors, golden.json,
-// and GGUF twins model-*.gguf), block tables (quant_blocks.json), and NAME.json beside NAME-TYPE.gguf.
+// through with everything below it for Hugging Face cases (config.json, model.safetensors,
+// golden.json, and GGUF twins model-*.gguf), block tables (quant_blocks.json), and NAME.json beside
+// NAME-TYPE.gguf.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  checkBlocks, checkHfCase, checkTypes, storedTypes, typesTable, type BlockTable, type HfGolden, type TypesGolden,
+  checkBlocks,
+  checkHfCase,
+  checkTypes,
+  storedTypes,
+  typesTable,
+  type BlockTable,
+  type HfGolden,
+  type TypesGolden,
 } from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
@@ -19,9 +27,17 @@ interface Case {
 }
 
 function hfCases(folder: string): Case[] {
-  if (!['config.json', 'model.safetensors', 'golden.json'].every((name) => existsSync(join(folder, name)))) return [];
+  if (
+    !['config.json', 'model.safetensors', 'golden.json'].every((name) =>
+      existsSync(join(folder, name)),
+    )
+  )
+    return [];
   const golden = (): HfGolden => json(join(folder, 'golden.json'));
-  const files = { 'config.json': bytes(join(folder, 'config.json')), 'model.safetensors': bytes(join(folder, 'model.safetensors')) };
+  const files = {
+    'config.json': bytes(join(folder, 'config.json')),
+    'model.safetensors': bytes(join(folder, 'model.safetensors')),
+  };
   const twins = readdirSync(folder).filter((name) => name.endsWith('.gguf'));
   return [
     { name: basename(folder), run: async () => checkHfCase(await sharedCore(), files, golden()) },
@@ -47,20 +63,36 @@ function jsonCases(path: string): Case[] {
   return Object.keys(golden.types).flatMap((type) => {
     const gguf = join(dirname(path), `${stem}-${type}.gguf`);
     if (!existsSync(gguf)) return [];
-    return [{
-      name: basename(gguf),
-      run: async () => {
-        console.log(typesTable(dirname(path), [[basename(gguf), await checkTypes(await sharedCore(), bytes(gguf), golden, type)]]));
+    return [
+      {
+        name: basename(gguf),
+        run: async () => {
+          console.log(
+            typesTable(dirname(path), [
+              [basename(gguf), await checkTypes(await sharedCore(), bytes(gguf), golden, type)],
+            ]),
+          );
+        },
       },
-    }];
+    ];
   });
 }
 
 function cases(folder: string): Case[] {
   const below = readdirSync(folder, { recursive: true, withFileTypes: true });
-  const folders = [folder, ...below.filter((entry) => entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name))];
-  const tables = below.filter((entry) => entry.isFile() && /^(quant|.*-types).*\.json$/.test(entry.name));
-  return [...folders.flatMap(hfCases), ...tables.flatMap((entry) => jsonCases(join(entry.parentPath, entry.name)))];
+  const folders = [
+    folder,
+    ...below
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  ];
+  const tables = below.filter(
+    (entry) => entry.isFile() && /^(quant|.*-types).*\.json$/.test(entry.name),
+  );
+  return [
+    ...folders.flatMap(hfCases),
+    ...tables.flatMap((entry) => jsonCases(join(entry.parentPath, entry.name))),
+  ];
 }
 
 test.skipIf(folders.length > 0)('no further golden folders were given', () => {});

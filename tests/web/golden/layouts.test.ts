@@ -1,4 +1,5 @@
-// The same weights in layouts that the fixtures do not have: Mistral as GGUF, double precision, files in parts.
+// The same weights in layouts that the fixtures do not have: Mistral as GGUF, double precision,
+// files in parts.
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Core } from 'kvlens/core';
 import type { Checkpoint, CheckpointTensor } from '../../../web/src/files/checkpoint.js';
@@ -18,18 +19,26 @@ let checkpoint: Checkpoint;
 beforeAll(async () => {
   core = await sharedCore();
   golden = await fixtureJson(`${folder}/golden.json`);
-  checkpoint = await openCheckpoint(await fixtureFiles(`${folder}/config.json`, `${folder}/model.safetensors`));
+  checkpoint = await openCheckpoint(
+    await fixtureFiles(`${folder}/config.json`, `${folder}/model.safetensors`),
+  );
 });
 
 const float64 = (bytes: Uint8Array): Uint8Array =>
   new Uint8Array(Float64Array.from(new Float32Array(bytes.slice().buffer)).buffer);
 
-async function bytesOf({ source, byteOffset, byteLength }: CheckpointTensor, dtype: 'f32' | 'f64'): Promise<Uint8Array> {
+async function bytesOf(
+  { source, byteOffset, byteLength }: CheckpointTensor,
+  dtype: 'f32' | 'f64',
+): Promise<Uint8Array> {
   const bytes = await source.read(byteOffset, byteLength);
   return dtype === 'f64' ? float64(bytes) : bytes;
 }
 
-/** As converters to GGUF order the rows of q and k in models of llama's kind: row i of a half beside row i of the other. */
+/**
+ * As converters to GGUF order the rows of q and k in models of llama's kind: row i of a half beside
+ * row i of the other.
+ */
 function interleaved(bytes: Uint8Array, rows: number, headDim: number): Uint8Array {
   const rowBytes = bytes.length / rows;
   const out = new Uint8Array(bytes.length);
@@ -43,23 +52,34 @@ function interleaved(bytes: Uint8Array, rows: number, headDim: number): Uint8Arr
 }
 
 const ggufNames: Record<string, string> = {
-  token_embedding: 'token_embd', final_norm: 'output_norm', lm_head: 'output', attention_norm: 'attn_norm',
-  q_proj: 'attn_q', k_proj: 'attn_k', v_proj: 'attn_v', o_proj: 'attn_output',
-  gate_proj: 'ffn_gate', up_proj: 'ffn_up', down_proj: 'ffn_down',
+  token_embedding: 'token_embd',
+  final_norm: 'output_norm',
+  lm_head: 'output',
+  attention_norm: 'attn_norm',
+  q_proj: 'attn_q',
+  k_proj: 'attn_k',
+  v_proj: 'attn_v',
+  o_proj: 'attn_output',
+  gate_proj: 'ffn_gate',
+  up_proj: 'ffn_up',
+  down_proj: 'ffn_down',
 };
 
 async function ggufTensors(dtype: 'f32' | 'f64'): Promise<GgufTensorEntry[]> {
   const { headDim } = checkpoint.config;
-  return Promise.all(checkpoint.tensors.map(async (tensor) => {
-    const [, layer, kind] = /^(?:layers\.(\d+)\.)?(.*)$/.exec(tensor.name)!;
-    const bytes = await bytesOf(tensor, dtype);
-    return {
-      name: `${layer === undefined ? '' : `blk.${layer}.`}${ggufNames[kind!] ?? kind}.weight`,
-      dims: tensor.rows === 1 ? [tensor.cols] : [tensor.cols, tensor.rows],
-      type: dtype === 'f64' ? 28 : 0,
-      data: kind === 'q_proj' || kind === 'k_proj' ? interleaved(bytes, tensor.rows, headDim) : bytes,
-    };
-  }));
+  return Promise.all(
+    checkpoint.tensors.map(async (tensor) => {
+      const [, layer, kind] = /^(?:layers\.(\d+)\.)?(.*)$/.exec(tensor.name)!;
+      const bytes = await bytesOf(tensor, dtype);
+      return {
+        name: `${layer === undefined ? '' : `blk.${layer}.`}${ggufNames[kind!] ?? kind}.weight`,
+        dims: tensor.rows === 1 ? [tensor.cols] : [tensor.cols, tensor.rows],
+        type: dtype === 'f64' ? 28 : 0,
+        data:
+          kind === 'q_proj' || kind === 'k_proj' ? interleaved(bytes, tensor.rows, headDim) : bytes,
+      };
+    }),
+  );
 }
 
 function ggufEntries(): [string, GgufEntry][] {
@@ -83,7 +103,10 @@ function ggufEntries(): [string, GgufEntry][] {
 }
 
 /** Every second tensor in a file of its own. */
-const halves = <T>(all: readonly T[]): [T[], T[]] => [all.filter((_, i) => i % 2 === 0), all.filter((_, i) => i % 2 === 1)];
+const halves = <T>(all: readonly T[]): [T[], T[]] => [
+  all.filter((_, i) => i % 2 === 0),
+  all.filter((_, i) => i % 2 === 1),
+];
 
 describe.each(['f32', 'f64'] as const)('mistral-sliding in %s', (dtype) => {
   test('as GGUF: logits, attention within the window, greedy ids', async () => {
@@ -97,10 +120,14 @@ describe.each(['f32', 'f64'] as const)('mistral-sliding in %s', (dtype) => {
     const whole = await modelFromFiles(core, writeGguf({ entries: ggufEntries(), tensors }));
     const [first, second] = halves(tensors);
     const part = (no: number): [string, GgufEntry][] => [
-      ['split.no', { type: 'u32', value: no }], ['split.count', { type: 'u32', value: 2 }],
+      ['split.no', { type: 'u32', value: no }],
+      ['split.count', { type: 'u32', value: 2 }],
     ];
     const inParts = await modelFromFiles(core, {
-      'm-00001-of-00002.gguf': writeGguf({ entries: [...ggufEntries(), ...part(0)], tensors: first }),
+      'm-00001-of-00002.gguf': writeGguf({
+        entries: [...ggufEntries(), ...part(0)],
+        tensors: first,
+      }),
       'm-00002-of-00002.gguf': writeGguf({ entries: part(1), tensors: second }),
     });
     expect(inParts.hash).toBe(whole.hash);
@@ -109,16 +136,29 @@ describe.each(['f32', 'f64'] as const)('mistral-sliding in %s', (dtype) => {
   });
 
   test('as safetensors in two shards: logits, attention, greedy ids', async () => {
-    const entries = await Promise.all(checkpoint.tensors.map(async (tensor): Promise<[string, SafetensorsEntry]> => {
-      const shape = tensor.rows === 1 ? [tensor.cols] : [tensor.rows, tensor.cols];
-      return [tensor.fileName, { dtype: dtype.toUpperCase(), shape, data: await bytesOf(tensor, dtype) }];
-    }));
+    const entries = await Promise.all(
+      checkpoint.tensors.map(async (tensor): Promise<[string, SafetensorsEntry]> => {
+        const shape = tensor.rows === 1 ? [tensor.cols] : [tensor.rows, tensor.cols];
+        return [
+          tensor.fileName,
+          { dtype: dtype.toUpperCase(), shape, data: await bytesOf(tensor, dtype) },
+        ];
+      }),
+    );
     const shards = halves(entries).map((half, i) => [`${i}.safetensors`, half] as const);
-    const weightMap = Object.fromEntries(shards.flatMap(([shard, half]) => half.map(([name]) => [name, shard])));
-    await checkHfCase(core, {
-      'config.json': await fixtureBytes(`${folder}/config.json`),
-      'model.safetensors.index.json': writeJson({ weight_map: weightMap }),
-      ...Object.fromEntries(shards.map(([shard, half]) => [shard, writeSafetensors(Object.fromEntries(half))])),
-    }, golden);
+    const weightMap = Object.fromEntries(
+      shards.flatMap(([shard, half]) => half.map(([name]) => [name, shard])),
+    );
+    await checkHfCase(
+      core,
+      {
+        'config.json': await fixtureBytes(`${folder}/config.json`),
+        'model.safetensors.index.json': writeJson({ weight_map: weightMap }),
+        ...Object.fromEntries(
+          shards.map(([shard, half]) => [shard, writeSafetensors(Object.fromEntries(half))]),
+        ),
+      },
+      golden,
+    );
   });
 });

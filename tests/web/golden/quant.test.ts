@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Core } from 'kvlens/core';
 import { fixtureBytes, fixtureJson } from '../../support/fixtures.js';
-import { checkBlocks, checkTypes, storedTypes, typesTable, type BlockTable, type TypesGolden, type TypesResult } from '../../support/golden-cases.js';
+import {
+  checkBlocks,
+  checkTypes,
+  storedTypes,
+  typesTable,
+  type BlockTable,
+  type TypesGolden,
+  type TypesResult,
+} from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
 let core: Core;
@@ -25,7 +33,12 @@ describe('quant256', () => {
     '%s: argmax at every position',
     async (type) => {
       const golden = await fixtureJson<TypesGolden>('quant/quant256.json');
-      const result = await checkTypes(core, await fixtureBytes(`quant/quant256-${type}.gguf`), golden, type);
+      const result = await checkTypes(
+        core,
+        await fixtureBytes(`quant/quant256-${type}.gguf`),
+        golden,
+        type,
+      );
       expect(result.error.f64).toBeLessThan(1e-5);
       results.push([type, result]);
     },

@@ -6,7 +6,12 @@ import type { TokenizerData } from '../../../web/src/text/tokenizer-data.js';
 import { createTokenizer } from '../../../web/src/text/tokenizer.js';
 import { fixtureFiles, modelFromCheckpoint } from '../../support/checkpoint-model.js';
 import { fixtureJson } from '../../support/fixtures.js';
-import { checkTypes, typesTable, type TypesGolden, type TypesResult } from '../../support/golden-cases.js';
+import {
+  checkTypes,
+  typesTable,
+  type TypesGolden,
+  type TypesResult,
+} from '../../support/golden-cases.js';
 import { sharedCore } from '../../support/kvlens.js';
 
 interface Runs {
@@ -37,7 +42,9 @@ describe.each([
   ['q8_0', ['stories260K-q8_0.gguf']],
 ])('%s', (_, names) => {
   test('the first 100 greedy ids and their text, for all prompts', async () => {
-    const checkpoint = await openCheckpoint(await fixtureFiles(...names.map((name) => `${folder}/${name}`)));
+    const checkpoint = await openCheckpoint(
+      await fixtureFiles(...names.map((name) => `${folder}/${name}`)),
+    );
     const tokenizer = createTokenizer(checkpoint.tokenizer as TokenizerData);
     const model = await modelFromCheckpoint(core, checkpoint);
     const session = core.createSession(model);
@@ -47,7 +54,9 @@ describe.each([
       const { tokens } = session.generate({ prompt: prompt_ids, maxNewTokens: 100 });
       expect([...tokens]).toEqual(greedy_ids.slice(0, 100));
       const decoder = tokenizer.decoder(prompt_ids);
-      expect([...tokens].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(greedy_text_100);
+      expect([...tokens].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(
+        greedy_text_100,
+      );
       expect(session.verify().bytesEqual).toBe(true);
     }
     session.dispose();
@@ -61,7 +70,11 @@ test('the whole story in f32, to the token that ends it', async () => {
   const session = core.createSession(model);
   for (const { prompt_ids, greedy_ids } of golden.runs) {
     session.reset();
-    const { tokens, stop } = session.generate({ prompt: prompt_ids, maxNewTokens: 500, eosToken: endOfStory });
+    const { tokens, stop } = session.generate({
+      prompt: prompt_ids,
+      maxNewTokens: 500,
+      eosToken: endOfStory,
+    });
     expect([...tokens]).toEqual(greedy_ids);
     expect(stop).toBe('eos');
   }
@@ -73,7 +86,12 @@ test('every storage type against float64: argmax at every position', async () =>
   const types = await fixtureJson<TypesGolden>(`${folder}/stories260K-types.json`);
   const results: [string, TypesResult][] = [];
   for (const type of Object.keys(types.types)) {
-    const result = await checkTypes(core, await fixtureFiles(`${folder}/stories260K-${type}.gguf`), types, type);
+    const result = await checkTypes(
+      core,
+      await fixtureFiles(`${folder}/stories260K-${type}.gguf`),
+      types,
+      type,
+    );
     results.push([type, result]);
     expect(result.nearTies).toEqual([]);
     expect(result.error.f64).toBeLessThan(1e-5);

@@ -1,8 +1,16 @@
-// The package as others get it: packed, linted, installed into a scratch application, built by Vite,
-// run in Chromium, in Firefox and in plain Node. The examples are those of README.md.
+// The package as others get it: packed, linted, installed into a scratch application, built by
+// Vite, run in Chromium, in Firefox and in plain Node. The examples are those of README.md.
 import { chromium } from '@playwright/test';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +30,10 @@ let tarball: string;
 beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), 'kvlens-consumer-'));
   const [packed] = JSON.parse(
-    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', scratch], { cwd: root, encoding: 'utf8' }),
+    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', scratch], {
+      cwd: root,
+      encoding: 'utf8',
+    }),
   ) as { filename: string }[];
   tarball = join(scratch, packed!.filename);
 });
@@ -31,12 +42,18 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 describe('the tarball', () => {
   test('publint finds nothing to say', () => {
     execFileSync('tar', ['xzf', tarball, '-C', scratch]);
-    const output = execFileSync(join(root, 'node_modules/.bin/publint'), [join(scratch, 'package'), '--strict', '--pack', 'false'], { encoding: 'utf8' });
+    const output = execFileSync(
+      join(root, 'node_modules/.bin/publint'),
+      [join(scratch, 'package'), '--strict', '--pack', 'false'],
+      { encoding: 'utf8' },
+    );
     expect(output).toMatch(/All good!/);
   });
 
   test('arethetypeswrong finds nothing wrong', () => {
-    execFileSync(join(root, 'node_modules/.bin/attw'), [tarball, '--profile', 'esm-only'], { stdio: 'pipe' });
+    execFileSync(join(root, 'node_modules/.bin/attw'), [tarball, '--profile', 'esm-only'], {
+      stdio: 'pipe',
+    });
   });
 
   test('holds the declarations, all builds of the module, and no source map without its source', () => {
@@ -49,15 +66,24 @@ describe('the tarball', () => {
       expect(files).toContain(`package/dist/kvlens-${variant}.mjs`);
       expect(files).toContain(`package/dist/kvlens-${variant}.wasm`);
     }
-    expect(files.filter((name) => !/^package\/(dist\/|package\.json|README\.md|LICENSE|$)/.test(name) && name !== '')).toEqual([]);
+    expect(
+      files.filter(
+        (name) =>
+          !/^package\/(dist\/|package\.json|README\.md|LICENSE|$)/.test(name) && name !== '',
+      ),
+    ).toEqual([]);
   });
 
   test('each build of the module is at most 200 KB, compressed', () => {
     const sizes = variants.map((variant) => {
-      const size = (extension: string): number => gzipSync(readFileSync(join(root, `dist/kvlens-${variant}.${extension}`)), { level: 9 }).length;
+      const size = (extension: string): number =>
+        gzipSync(readFileSync(join(root, `dist/kvlens-${variant}.${extension}`)), { level: 9 })
+          .length;
       return [variant, size('wasm') + size('mjs')] as const;
     });
-    console.log(`| .wasm + .mjs, gzip | ${sizes.map(([variant, size]) => `${variant} ${(size / 1024).toFixed(1)} KB`).join(' | ')} |`);
+    console.log(
+      `| .wasm + .mjs, gzip | ${sizes.map(([variant, size]) => `${variant} ${(size / 1024).toFixed(1)} KB`).join(' | ')} |`,
+    );
     for (const [variant, size] of sizes) expect(size, variant).toBeLessThanOrEqual(200 * 1024);
   });
 
@@ -71,13 +97,25 @@ describe('a scratch application', () => {
   let address: string;
 
   beforeAll(async () => {
-    writeFileSync(join(scratch, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
-    execFileSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-save', tarball], { cwd: scratch, stdio: 'pipe' });
+    writeFileSync(
+      join(scratch, 'package.json'),
+      JSON.stringify({ name: 'consumer', private: true, type: 'module' }),
+    );
+    execFileSync(
+      'npm',
+      ['install', '--prefer-offline', '--no-audit', '--no-fund', '--no-save', tarball],
+      { cwd: scratch, stdio: 'pipe' },
+    );
     copyFileSync(model, join(scratch, 'stories260K.gguf'));
     const page = join(scratch, 'page');
     mkdirSync(page);
-    writeFileSync(join(page, 'index.html'), '<!doctype html><title>consumer</title><input type="file"><output></output><pre></pre><script type="module" src="main.js"></script>');
-    writeFileSync(join(page, 'main.js'), `${readmeExample('browser')}
+    writeFileSync(
+      join(page, 'index.html'),
+      '<!doctype html><title>consumer</title><input type="file"><output></output><pre></pre><script type="module" src="main.js"></script>',
+    );
+    writeFileSync(
+      join(page, 'main.js'),
+      `${readmeExample('browser')}
 // Beside the example: a prefill and a decode in the page's own thread.
 import { loadCore } from 'kvlens/core';
 const core = await loadCore();
@@ -86,17 +124,28 @@ const steps = core.createSession(toy);
 steps.prefill([0, 1]);
 steps.decode(2);
 document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, verified: steps.verify().bytesEqual });
-`);
+`,
+    );
     // Vite as it comes, without a single option that kvlens would need.
     await build({ root: page, logLevel: 'error', configFile: false, build: { target: 'esnext' } });
-    server = await preview({ root: page, logLevel: 'error', configFile: false, preview: { port: 0, host: '127.0.0.1' } });
+    server = await preview({
+      root: page,
+      logLevel: 'error',
+      configFile: false,
+      preview: { port: 0, host: '127.0.0.1' },
+    });
     address = server.resolvedUrls!.local[0]!;
   }, 180_000);
   afterAll(() => server?.close());
 
   test('in Chromium: the example of README.md, a prefill and a decode', async () => {
-    const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path));
-    const browser = await chromium.launch({ ...(executablePath && { executablePath }), args: ['--no-sandbox', '--disable-gpu'] });
+    const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) =>
+      existsSync(path),
+    );
+    const browser = await chromium.launch({
+      ...(executablePath && { executablePath }),
+      args: ['--no-sandbox', '--disable-gpu'],
+    });
     try {
       const page = await browser.newPage();
       const errors: string[] = [];
@@ -105,7 +154,10 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
       const told = page.locator('pre', { hasText: 'verified' });
       await told.waitFor({ state: 'attached', timeout: 30_000 }).catch(() => {});
       expect(errors).toEqual([]);
-      expect(JSON.parse((await told.textContent())!)).toMatchObject({ info: { threads: 1 }, verified: true });
+      expect(JSON.parse((await told.textContent())!)).toMatchObject({
+        info: { threads: 1 },
+        verified: true,
+      });
       await page.locator('input').setInputFiles(model);
       await page.locator('output', { hasText: story }).waitFor({ timeout: 30_000 });
       expect(errors).toEqual([]);
@@ -115,18 +167,31 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
   });
 
   const firefox = '/usr/bin/firefox-esr';
-  if (!existsSync(firefox)) console.log('the Firefox smoke run is skipped: there is no firefox-esr');
+  if (!existsSync(firefox))
+    console.log('the Firefox smoke run is skipped: there is no firefox-esr');
   test.skipIf(!existsSync(firefox))('in Firefox ESR: the same', async () => {
-    const browser = await puppeteer.launch({ browser: 'firefox', executablePath: firefox, headless: true });
+    const browser = await puppeteer.launch({
+      browser: 'firefox',
+      executablePath: firefox,
+      headless: true,
+    });
     try {
       const page = await browser.newPage();
       await page.goto(address);
-      await page.waitForFunction(() => document.querySelector('pre')!.textContent !== '', { timeout: 30_000 });
-      const told = JSON.parse(await page.$eval('pre', (element) => element.textContent ?? '')) as { verified: boolean };
+      await page.waitForFunction(() => document.querySelector('pre')!.textContent !== '', {
+        timeout: 30_000,
+      });
+      const told = JSON.parse(await page.$eval('pre', (element) => element.textContent ?? '')) as {
+        verified: boolean;
+      };
       expect(told.verified).toBe(true);
       const input = (await page.$('input'))!;
       await (input as unknown as { uploadFile(path: string): Promise<void> }).uploadFile(model);
-      await page.waitForFunction((text: string) => document.querySelector('output')!.value.includes(text), { timeout: 30_000 }, story);
+      await page.waitForFunction(
+        (text: string) => document.querySelector('output')!.value.includes(text),
+        { timeout: 30_000 },
+        story,
+      );
     } finally {
       await browser.close();
     }
@@ -139,7 +204,11 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
     const code = readmeExample(name);
     expect(code.trimEnd().split('\n').length).toBeLessThanOrEqual(16);
     writeFileSync(join(scratch, `${name}.mjs`), code);
-    const output = execFileSync('node', [`${name}.mjs`], { cwd: scratch, encoding: 'utf8', timeout: 60_000 });
+    const output = execFileSync('node', [`${name}.mjs`], {
+      cwd: scratch,
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
     expect(output).toContain(expected);
     expect(output).toMatch(/same bytes: true|^true$/m);
   });

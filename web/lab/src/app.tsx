@@ -28,7 +28,8 @@ function take(files: readonly File[]): void {
 function useDrop(): boolean {
   const [over, setOver] = useState(false);
   useEffect(() => {
-    const carriesFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') ?? false;
+    const carriesFiles = (event: DragEvent): boolean =>
+      event.dataTransfer?.types.includes('Files') ?? false;
     const listeners = {
       dragover: (event: DragEvent) => {
         if (!carriesFiles(event)) return;

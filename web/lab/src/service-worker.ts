@@ -1,6 +1,6 @@
-// Keeps the whole page for use without a network, and gives answers the two headers that let the page
-// share memory between threads, on hosts that cannot be told to send them. The build fills in the list of
-// files and their version.
+// Keeps the whole page for use without a network, and gives answers the two headers that let the
+// page share memory between threads, on hosts that cannot be told to send them. The build fills in
+// the list of files and their version.
 /// <reference lib="webworker" />
 const scope = globalThis as unknown as ServiceWorkerGlobalScope;
 
@@ -44,7 +44,10 @@ async function partOf(stored: Response, range: string): Promise<Response> {
   const begin = Number(first);
   const end = last === '' ? whole.size : Math.min(Number(last) + 1, whole.size);
   if (first === '' || begin >= end) {
-    return new Response(null, { status: 416, headers: { 'Content-Range': `bytes */${whole.size}` } });
+    return new Response(null, {
+      status: 416,
+      headers: { 'Content-Range': `bytes */${whole.size}` },
+    });
   }
   const headers = new Headers(stored.headers);
   headers.set('Content-Range', `bytes ${begin}-${end - 1}/${whole.size}`);
@@ -60,7 +63,9 @@ async function answer(request: Request): Promise<Response> {
       ? await cache.match(new URL('index.html', scope.registration.scope).href)
       : await cache.match(request, { ignoreSearch: true });
   const range = request.headers.get('range');
-  return isolated(stored ? (range === null ? stored : await partOf(stored, range)) : await fetch(request));
+  return isolated(
+    stored ? (range === null ? stored : await partOf(stored, range)) : await fetch(request),
+  );
 }
 
 scope.addEventListener('fetch', (event) => {

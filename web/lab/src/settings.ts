@@ -32,11 +32,17 @@ const oneOf =
     values.includes(value as T);
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 
-const spokenHere: Locale = navigator.languages.some((language) => /^ru\b/i.test(language)) ? 'ru' : 'en';
+const spokenHere: Locale = navigator.languages.some((language) => /^ru\b/i.test(language))
+  ? 'ru'
+  : 'en';
 
 export const locale = remembered<Locale>('locale', spokenHere, oneOf('en', 'ru'));
 export const theme = remembered<Theme>('theme', 'system', oneOf('system', 'light', 'dark'));
-export const colourMap = remembered<Palette>('colourMap', 'cividis', oneOf('cividis', 'inferno', 'greys'));
+export const colourMap = remembered<Palette>(
+  'colourMap',
+  'cividis',
+  oneOf('cividis', 'inferno', 'greys'),
+);
 /** Single-letter shortcuts can be turned off: they get in the way of speech input. */
 export const shortcuts = remembered<boolean>('shortcuts', true, isBoolean);
 

@@ -8,20 +8,32 @@ export function speakOutcomes(): void {
     if (stopped.value) announce(text.peek().longWork.stopped);
   });
   let spoken:
-    | { readonly calls: number; readonly rows: number; readonly verified: unknown; readonly model: unknown }
+    | {
+        readonly calls: number;
+        readonly rows: number;
+        readonly verified: unknown;
+        readonly model: unknown;
+      }
     | undefined;
   effect(() => {
     const made = calls.value;
     const held = rows.value.length;
     const last = made.at(-1);
     const before = spoken;
-    spoken = { calls: made.length, rows: held, verified: last?.verification, model: live.value?.model };
+    spoken = {
+      calls: made.length,
+      rows: held,
+      verified: last?.verification,
+      model: live.value?.model,
+    };
     if (!trace.value || !before || playing.peek()) return;
     const t = text.peek();
     if (live.value && live.value.model !== before.model) {
       announce(t.said.loaded(trace.value.model.name));
     } else if (last && made.length > before.calls) {
-      announce(t.said.appended(t.timeline.phases[last.step.phase], last.tokens.length, last.step.kvLen));
+      announce(
+        t.said.appended(t.timeline.phases[last.step.phase], last.tokens.length, last.step.kvLen),
+      );
     } else if (last?.verification && last.verification !== before.verified) {
       announce(last.verification.bytesEqual ? t.said.verifiedEqual : t.said.verifiedDifferent);
     } else if (held < before.rows) {

@@ -1,6 +1,6 @@
 /**
- * Checks of what JavaScript hands over, before the module sees it: a number that is no count, ids that
- * are no ids, memory that is gone. Ranges that depend on a model are the core's to check.
+ * Checks of what JavaScript hands over, before the module sees it: a number that is no count, ids
+ * that are no ids, memory that is gone. Ranges that depend on a model are the core's to check.
  */
 import { KvLensError } from '../errors.js';
 import type {
@@ -24,9 +24,17 @@ function describe(value: unknown): string {
   return String(value);
 }
 
-export function invalidArgument(field: string, value: unknown, allowed: string): KvLensError<'invalid_argument'> {
+export function invalidArgument(
+  field: string,
+  value: unknown,
+  allowed: string,
+): KvLensError<'invalid_argument'> {
   const found = describe(value);
-  return new KvLensError('invalid_argument', { field, value: found, allowed }, `${field} is ${found}; allowed: ${allowed}`);
+  return new KvLensError(
+    'invalid_argument',
+    { field, value: found, allowed },
+    `${field} is ${found}; allowed: ${allowed}`,
+  );
 }
 
 /** An integer in `0..2^32 - 1`. */
@@ -40,13 +48,18 @@ export function count(field: string, value: unknown): number {
 /** An integer in `0..limit - 1`. */
 export function index(field: string, value: unknown, limit: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value >= limit) {
-    throw invalidArgument(field, value, limit === 0 ? 'none, there is nothing yet' : `integers from 0 to ${limit - 1}`);
+    throw invalidArgument(
+      field,
+      value,
+      limit === 0 ? 'none, there is nothing yet' : `integers from 0 to ${limit - 1}`,
+    );
   }
   return value;
 }
 
 function finite(field: string, value: unknown): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw invalidArgument(field, value, 'finite numbers');
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw invalidArgument(field, value, 'finite numbers');
   return value;
 }
 
@@ -96,7 +109,8 @@ function isDetached(buffer: ArrayBufferLike): boolean {
 /** Integers in `0..2^32 - 1`, as the module takes token ids and lengths. */
 export function counts(field: string, value: TokenIds): Uint32Array {
   if (value instanceof Uint32Array) {
-    if (isDetached(value.buffer)) throw invalidArgument(field, 'detached', 'arrays whose buffer is not detached');
+    if (isDetached(value.buffer))
+      throw invalidArgument(field, 'detached', 'arrays whose buffer is not detached');
     return value;
   }
   if (!Array.isArray(value)) throw invalidArgument(field, value, 'Uint32Array, number[]');
@@ -107,10 +121,14 @@ export function counts(field: string, value: TokenIds): Uint32Array {
 /** The bytes of any buffer or view. */
 export function bytes(field: string, value: ArrayBufferView | ArrayBuffer): Uint8Array {
   const isView = ArrayBuffer.isView(value);
-  if (!isView && !(value instanceof ArrayBuffer)) throw invalidArgument(field, value, 'ArrayBuffer, typed arrays');
+  if (!isView && !(value instanceof ArrayBuffer))
+    throw invalidArgument(field, value, 'ArrayBuffer, typed arrays');
   const buffer = isView ? value.buffer : value;
-  if (isDetached(buffer)) throw invalidArgument(field, 'detached', 'arrays whose buffer is not detached');
-  return isView ? new Uint8Array(buffer, value.byteOffset, value.byteLength) : new Uint8Array(buffer);
+  if (isDetached(buffer))
+    throw invalidArgument(field, 'detached', 'arrays whose buffer is not detached');
+  return isView
+    ? new Uint8Array(buffer, value.byteOffset, value.byteLength)
+    : new Uint8Array(buffer);
 }
 
 /** A complete configuration; its ranges are the core's to check. */
@@ -119,7 +137,8 @@ export function config(input: ConfigInput): Config {
   const rope = object('config.rope', given.rope ?? {});
   const size = (field: string): number => count(`config.${field}`, given[field]);
   const factors = rope.freqFactors ?? [];
-  if (!Array.isArray(factors)) throw invalidArgument('config.rope.freqFactors', factors, 'number[]');
+  if (!Array.isArray(factors))
+    throw invalidArgument('config.rope.freqFactors', factors, 'number[]');
   return {
     nLayers: size('nLayers'),
     nHeads: size('nHeads'),
@@ -131,7 +150,10 @@ export function config(input: ConfigInput): Config {
     maxSeqLen: size('maxSeqLen'),
     rmsNormEps: finite('config.rmsNormEps', given.rmsNormEps ?? 1e-5),
     rope: {
-      pairing: oneOf('config.rope.pairing', rope.pairing ?? 'interleaved', ['interleaved', 'half_split']),
+      pairing: oneOf('config.rope.pairing', rope.pairing ?? 'interleaved', [
+        'interleaved',
+        'half_split',
+      ]),
       theta: finite('config.rope.theta', rope.theta ?? 10000),
       freqFactors: factors.map((factor, i) => finite(`config.rope.freqFactors[${i}]`, factor)),
     },
@@ -190,14 +212,17 @@ export function capture(
   const kind = oneOf('capture', options.capture ?? 'none', ['none', 'attention', 'all']);
   const rows = oneOf('rows', options.rows ?? 'all', ['all', 'last']);
   const given = options.layers;
-  if (given !== undefined && !Array.isArray(given)) throw invalidArgument('layers', given, 'number[]');
+  if (given !== undefined && !Array.isArray(given))
+    throw invalidArgument('layers', given, 'number[]');
   if (kind === 'none') return undefined;
-  const layers = given === undefined
-    ? Array.from({ length: nLayers }, (_, layer) => layer)
-    : given.map((layer, i) => index(`layers[${i}]`, layer, nLayers));
+  const layers =
+    given === undefined
+      ? Array.from({ length: nLayers }, (_, layer) => layer)
+      : given.map((layer, i) => index(`layers[${i}]`, layer, nLayers));
   if (layers.length === 0) throw invalidArgument('layers', '[]', 'at least one layer');
   for (let i = 1; i < layers.length; ++i) {
-    if (layers[i - 1]! >= layers[i]!) throw invalidArgument('layers', layers.join(','), 'layers in ascending order');
+    if (layers[i - 1]! >= layers[i]!)
+      throw invalidArgument('layers', layers.join(','), 'layers in ascending order');
   }
   return { all: kind === 'all', layers, lastRow: rows === 'last' };
 }

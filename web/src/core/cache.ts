@@ -9,7 +9,10 @@ import { allocating, copyOf, unwrap, type Instance } from './instance.js';
 import { hex64 } from './model-hash.js';
 import type { CoreModel } from './model.js';
 
-export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> implements KvCache<C> {
+export class CoreKvCache<C extends ComputeType>
+  extends OwnedHandle<KvCacheF32>
+  implements KvCache<C>
+{
   readonly compute: C;
   readonly kvDtype: KvDType;
   readonly config: Config;
@@ -18,7 +21,13 @@ export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> 
   /** Sessions bound to it now. */
   bound = 0;
 
-  private constructor(instance: Instance, raw: KvCacheF32, compute: C, kvDtype: KvDType, config: Config) {
+  private constructor(
+    instance: Instance,
+    raw: KvCacheF32,
+    compute: C,
+    kvDtype: KvDType,
+    config: Config,
+  ) {
     super(instance, raw, 'KvCache');
     this.compute = compute;
     this.kvDtype = kvDtype;
@@ -27,15 +36,20 @@ export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> 
     this.bytes = instance.call(() => raw.bytes());
   }
 
-  static create<C extends ComputeType>(instance: Instance, model: CoreModel, options: CacheOptions<C>): CoreKvCache<C> {
+  static create<C extends ComputeType>(
+    instance: Instance,
+    model: CoreModel,
+    options: CacheOptions<C>,
+  ): CoreKvCache<C> {
     const compute = check.compute(options.compute ?? 'f32') as C;
     const capacity = check.count('capacity', options.capacity ?? model.config.maxSeqLen);
     const kvDtype = check.dtype('kvDtype', options.kvDtype ?? compute);
     const raw = instance.call((module) =>
       compute === 'f64'
-        // Both are registered by one template: they differ in nothing but the arrays.
-        ? (unwrap(module.createCacheF64(model.raw, capacity, kvDtype)) as unknown as KvCacheF32)
-        : unwrap(module.createCacheF32(model.raw, capacity, kvDtype)));
+        ? // Both are registered by one template: they differ in nothing but the arrays.
+          (unwrap(module.createCacheF64(model.raw, capacity, kvDtype)) as unknown as KvCacheF32)
+        : unwrap(module.createCacheF32(model.raw, capacity, kvDtype)),
+    );
     // The core has refused every other dtype.
     return new CoreKvCache(instance, raw, compute, kvDtype as KvDType, model.config);
   }
@@ -64,13 +78,19 @@ export class CoreKvCache<C extends ComputeType> extends OwnedHandle<KvCacheF32> 
   }
 
   prefixHashes(lengths: readonly number[]): string[][] {
-    const layers = Array.from({ length: this.nLayers }, (_, index) => this.layer(index).contentHashes(lengths));
+    const layers = Array.from({ length: this.nLayers }, (_, index) =>
+      this.layer(index).contentHashes(lengths),
+    );
     return lengths.map((_, i) => layers.map((hashes) => hashes[i]!));
   }
 
   protected override checkUnused(): void {
     if (this.bound !== 0) {
-      throw new KvLensError('cache_in_use', { count: this.bound }, 'a session is bound to the cache; dispose of it first');
+      throw new KvLensError(
+        'cache_in_use',
+        { count: this.bound },
+        'a session is bound to the cache; dispose of it first',
+      );
     }
   }
 }
@@ -131,21 +151,40 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
   #rows(read: 'readKeys' | 'readValues', kvHead: number | undefined): FloatArray<C> {
     const { nKvHeads } = this.#cache.config;
     const { len } = this;
-    if (kvHead === undefined) return this.#read(read, Array.from({ length: nKvHeads }, (_, head) => head), 0, len);
+    if (kvHead === undefined)
+      return this.#read(
+        read,
+        Array.from({ length: nKvHeads }, (_, head) => head),
+        0,
+        len,
+      );
     return this.#read(read, [check.index('kvHead', kvHead, nKvHeads)], 0, len);
   }
 
   #row(read: 'readKeys' | 'readValues', kvHead: number, position: number): FloatArray<C> {
     check.index('position', position, this.len);
-    return this.#read(read, [check.index('kvHead', kvHead, this.#cache.config.nKvHeads)], position, 1);
+    return this.#read(
+      read,
+      [check.index('kvHead', kvHead, this.#cache.config.nKvHeads)],
+      position,
+      1,
+    );
   }
 
   /** Rows `[rowBegin, rowBegin + nRows)` of some heads, `[heads.length, nRows, headDim]`. */
-  #read(read: 'readKeys' | 'readValues', heads: readonly number[], rowBegin: number, nRows: number): FloatArray<C> {
+  #read(
+    read: 'readKeys' | 'readValues',
+    heads: readonly number[],
+    rowBegin: number,
+    nRows: number,
+  ): FloatArray<C> {
     const { raw, config, compute } = this.#cache;
     const size = nRows * config.headDim;
     const rows = allocating(8 * size * heads.length, () =>
-      compute === 'f64' ? new Float64Array(size * heads.length) : new Float32Array(size * heads.length));
+      compute === 'f64'
+        ? new Float64Array(size * heads.length)
+        : new Float32Array(size * heads.length),
+    );
     heads.forEach((head, i) => {
       const out = rows.subarray(i * size, (i + 1) * size) as Float32Array;
       this.#instance.call(() => unwrap(raw[read](this.index, head, rowBegin, out)));

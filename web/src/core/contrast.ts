@@ -4,9 +4,16 @@ import * as check from './arguments.js';
 import { unwrap, type Instance } from './instance.js';
 import { workArray } from './work.js';
 
-export function contrastOf(instance: Instance, config: Config, cached: Schedule, replay: Schedule): Contrast {
+export function contrastOf(
+  instance: Instance,
+  config: Config,
+  cached: Schedule,
+  replay: Schedule,
+): Contrast {
   const lengths = ({ prefixLengths }: Schedule, field: string): Uint32Array =>
-    Uint32Array.from(prefixLengths, (length, i) => check.count(`${field}.prefixLengths[${i}]`, length));
+    Uint32Array.from(prefixLengths, (length, i) =>
+      check.count(`${field}.prefixLengths[${i}]`, length),
+    );
   return instance.call((module) =>
     unwrap(
       module.contrast(
@@ -16,5 +23,6 @@ export function contrastOf(instance: Instance, config: Config, cached: Schedule,
         lengths(replay, 'replay'),
         workArray(replay.work),
       ),
-    ));
+    ),
+  );
 }

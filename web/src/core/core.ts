@@ -10,7 +10,18 @@ import type {
   SessionOptions,
 } from '../core-api.js';
 import { loadModule } from '../load-module.js';
-import type { ComputeType, Config, ConfigInput, Contrast, MemoryInfo, ModuleInfo, ModuleOptions, ParameterSpec, Rng, Schedule } from '../types.js';
+import type {
+  ComputeType,
+  Config,
+  ConfigInput,
+  Contrast,
+  MemoryInfo,
+  ModuleInfo,
+  ModuleOptions,
+  ParameterSpec,
+  Rng,
+  Schedule,
+} from '../types.js';
 import { chooseVariant } from '../variants.js';
 import * as check from './arguments.js';
 import { CoreKvCache } from './cache.js';
@@ -70,12 +81,25 @@ class LoadedCore implements Core {
     return CoreModel.random(this.#instance, config, options);
   }
 
-  createCache<C extends ComputeType = 'f32'>(model: Model, options: CacheOptions<C> = {}): KvCache<C> {
+  createCache<C extends ComputeType = 'f32'>(
+    model: Model,
+    options: CacheOptions<C> = {},
+  ): KvCache<C> {
     return CoreKvCache.create(this.#instance, this.#ownModel(model), options);
   }
 
-  bind<C extends ComputeType>(model: Model, cache: KvCache<C>, options: SessionOptions = {}): Session<C> {
-    return new CoreSession(this.#instance, this.#ownModel(model), this.#ownCache(cache), options, false);
+  bind<C extends ComputeType>(
+    model: Model,
+    cache: KvCache<C>,
+    options: SessionOptions = {},
+  ): Session<C> {
+    return new CoreSession(
+      this.#instance,
+      this.#ownModel(model),
+      this.#ownCache(cache),
+      options,
+      false,
+    );
   }
 
   createSession<C extends ComputeType = 'f32'>(

@@ -1,6 +1,14 @@
 /** Asks the module to copy evidence while a call runs, and arranges what it copied. */
 import type { RecorderF32 } from '../kvlens-simd.js';
-import { STAGES, type CaptureOptions, type ComputeType, type Evidence, type FloatArray, type Stage, type StageTensor } from '../types.js';
+import {
+  STAGES,
+  type CaptureOptions,
+  type ComputeType,
+  type Evidence,
+  type FloatArray,
+  type Stage,
+  type StageTensor,
+} from '../types.js';
 import * as check from './arguments.js';
 import { allocating, type Instance } from './instance.js';
 import type { CoreModel } from './model.js';
@@ -59,7 +67,14 @@ export class EvidenceCapture<C extends ComputeType> {
     const wanted = check.capture(options, model.config.nLayers);
     if (wanted === undefined || nRows === 0) return undefined;
     const skipped = wanted.lastRow ? nRows - 1 : 0;
-    return new EvidenceCapture(instance, model, compute, wanted, position + skipped, nRows - skipped);
+    return new EvidenceCapture(
+      instance,
+      model,
+      compute,
+      wanted,
+      position + skipped,
+      nRows - skipped,
+    );
   }
 
   private constructor(
@@ -76,12 +91,15 @@ export class EvidenceCapture<C extends ComputeType> {
     this.#layers = layers;
     this.#firstPosition = firstPosition;
     this.#nRows = nRows;
-    this.#attention = this.#floats(layers.length * model.config.nHeads * nRows * (firstPosition + nRows));
+    this.#attention = this.#floats(
+      layers.length * model.config.nHeads * nRows * (firstPosition + nRows),
+    );
     const ids = Uint32Array.from(layers);
     this.recorder = instance.call((module) =>
       compute === 'f64'
         ? (module.createRecorderF64(model.raw, all, ids, firstPosition) as unknown as RecorderF32)
-        : module.createRecorderF32(model.raw, all, ids, firstPosition));
+        : module.createRecorderF32(model.raw, all, ids, firstPosition),
+    );
   }
 
   /** Gives the module's copy back. Calling it again does nothing. */
@@ -114,7 +132,13 @@ export class EvidenceCapture<C extends ComputeType> {
       const size = shape.reduce((product, length) => product * length, 1);
       const data = this.#floats(rows.length * size);
       rows.forEach(({ values }, i) => data.set(values, i * size));
-      stages.push({ stage, layer, firstPosition: rows[0]!.position, data, shape: [rows.length, ...shape] });
+      stages.push({
+        stage,
+        layer,
+        firstPosition: rows[0]!.position,
+        data,
+        shape: [rows.length, ...shape],
+      });
     }
     return {
       layers: this.#layers,
@@ -127,7 +151,8 @@ export class EvidenceCapture<C extends ComputeType> {
 
   #floats(size: number): FloatArray<C> {
     return allocating(8 * size, () =>
-      this.#compute === 'f64' ? new Float64Array(size) : new Float32Array(size)) as FloatArray<C>;
+      this.#compute === 'f64' ? new Float64Array(size) : new Float32Array(size),
+    ) as FloatArray<C>;
   }
 
   #groups(): Map<string, { stage: Stage; layer: number; rows: Row[] }> {

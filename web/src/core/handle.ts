@@ -1,4 +1,6 @@
-/** What all handles have in common: they are counted, given back once, and refuse use afterwards. */
+/**
+ * What all handles have in common: they are counted, given back once, and refuse use afterwards.
+ */
 import { KvLensError } from '../errors.js';
 import type { Handle } from '../core-api.js';
 import type { Instance } from './instance.js';
@@ -27,7 +29,11 @@ export abstract class OwnedHandle<Raw extends RawHandle> implements Handle {
   /** The module's own object. Errors: disposed. */
   get raw(): Raw {
     if (this.#disposed) {
-      throw new KvLensError('disposed', { name: this.#kind }, `the ${this.#kind} has been disposed of`);
+      throw new KvLensError(
+        'disposed',
+        { name: this.#kind },
+        `the ${this.#kind} has been disposed of`,
+      );
     }
     return this.#raw;
   }

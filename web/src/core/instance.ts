@@ -1,10 +1,16 @@
 /**
  * One instance of the module: the only place that calls into it.
  *
- * `call` turns a trap into `module_aborted`, now and for every later call; `unwrap` turns a failure of the
- * core into a `KvLensError`. Handles register here, so that what is alive can be counted.
+ * `call` turns a trap into `module_aborted`, now and for every later call; `unwrap` turns a failure
+ * of the core into a `KvLensError`. Handles register here, so that what is alive can be counted.
  */
-import { KvLensError, type AnyKvLensError, type ErrorCode, type ErrorContexts, type SiteContext } from '../errors.js';
+import {
+  KvLensError,
+  type AnyKvLensError,
+  type ErrorCode,
+  type ErrorContexts,
+  type SiteContext,
+} from '../errors.js';
 import type { Failure, MainModule, Outcome, ThreadPool } from '../kvlens-simd.js';
 import type { ModuleInfo } from '../types.js';
 
@@ -33,7 +39,12 @@ export function allocating<T>(bytes: number, run: () => T): T {
     return run();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new KvLensError('out_of_memory', { bytes }, `cannot allocate ${bytes} bytes for a result`, error);
+    throw new KvLensError(
+      'out_of_memory',
+      { bytes },
+      `cannot allocate ${bytes} bytes for a result`,
+      error,
+    );
   }
 }
 
@@ -57,14 +68,19 @@ export class Instance {
     this.#module = module;
     this.#end = end;
     this.#forgotten = new FinalizationRegistry((kind) => {
-      console.warn(`kvlens: a ${kind} was collected without dispose(); its memory is lost until the module is`);
+      // eslint-disable-next-line no-console -- nobody is left to throw to
+      console.warn(
+        `kvlens: a ${kind} was collected without dispose(); its memory is lost until the module is`,
+      );
     });
     this.info = { ...info, version: this.call((raw) => raw.version()) };
     const { threads } = info;
     this.pool = threads === 1 ? null : this.call((raw) => unwrap(raw.createThreadPool(threads)));
   }
 
-  /** Whether the module has trapped or was ended: its handles then have nothing left to give back. */
+  /**
+   * Whether the module has trapped or was ended: its handles then have nothing left to give back.
+   */
   get gone(): boolean {
     return this.#ended || this.#trap !== undefined;
   }
@@ -75,13 +91,16 @@ export class Instance {
 
   /** Calls into the module. Errors: module_aborted, disposed. */
   call<T>(run: (module: MainModule) => T): T {
-    if (this.#ended) throw new KvLensError('disposed', { name: 'Core' }, 'the core has been disposed of');
+    if (this.#ended)
+      throw new KvLensError('disposed', { name: 'Core' }, 'the core has been disposed of');
     if (this.#trap !== undefined) throw this.#aborted();
     try {
       return run(this.#module);
     } catch (error) {
-      // Anything else that leaves the module half-way is a stack overflow, which leaves it as broken.
-      if (!(error instanceof WebAssembly.RuntimeError) && !(error instanceof RangeError)) throw error;
+      // Anything else that leaves the module half-way is a stack overflow, which leaves it as
+      // broken.
+      if (!(error instanceof WebAssembly.RuntimeError) && !(error instanceof RangeError))
+        throw error;
       this.#trap = error;
       throw this.#aborted();
     }

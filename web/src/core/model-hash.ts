@@ -1,4 +1,7 @@
-/** The hash that identifies a model: its configuration, and name, storage type and bytes of each parameter. */
+/**
+ * The hash that identifies a model: its configuration, and name, storage type and bytes of each
+ * parameter.
+ */
 import type { Config, ParameterInfo } from '../types.js';
 
 const MASK = (1n << 64n) - 1n;
@@ -10,7 +13,8 @@ export function hex64(hash: bigint): string {
 /** FNV-1a of a text's UTF-8. */
 function textHash(text: string): bigint {
   let hash = 0xcbf29ce484222325n;
-  for (const byte of new TextEncoder().encode(text)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & MASK;
+  for (const byte of new TextEncoder().encode(text))
+    hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & MASK;
   return hash;
 }
 
@@ -21,7 +25,9 @@ export function modelHash(
   contentHashes: ReadonlyMap<string, bigint>,
 ): string {
   const { rope, ...dimensions } = config;
-  const lines = [...Object.entries(dimensions), ...Object.entries(rope)].map(([key, value]) => `${key}=${value}`);
+  const lines = [...Object.entries(dimensions), ...Object.entries(rope)].map(
+    ([key, value]) => `${key}=${value}`,
+  );
   lines.sort();
   for (const { name, dtype, shape } of parameters) {
     lines.push(`${name} ${dtype} ${shape.join('x')} ${hex64(contentHashes.get(name) ?? 0n)}`);

@@ -19,14 +19,22 @@ export class CoreModel extends OwnedHandle<RawModel> implements Model {
     this.#contentHashes = contentHashes;
   }
 
-  static random(instance: Instance, config: ConfigInput, options: { rng: Rng; dtype?: 'f64' | 'f32' }): CoreModel {
+  static random(
+    instance: Instance,
+    config: ConfigInput,
+    options: { rng: Rng; dtype?: 'f64' | 'f32' },
+  ): CoreModel {
     const { rng } = options;
     const state = check.rngState(rng, false);
     const dtype = check.dtype('dtype', options.dtype ?? 'f32');
-    const made = instance.call((module) => unwrap(module.randomModel(check.config(config), state, dtype)));
+    const made = instance.call((module) =>
+      unwrap(module.randomModel(check.config(config), state, dtype)),
+    );
     rng.state = made.rngState;
     // Plain floats lie in memory as they would in a file.
-    const hashes = instance.call(() => made.model.parameters().map(({ name }, i) => [name, made.model.storedHash(i)] as const));
+    const hashes = instance.call(() =>
+      made.model.parameters().map(({ name }, i) => [name, made.model.storedHash(i)] as const),
+    );
     return new CoreModel(instance, made.model, new Map(hashes));
   }
 
@@ -86,8 +94,8 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
   readonly specs: readonly ParameterSpec[];
   readonly #contentHashes = new Map<string, bigint>();
   /**
-   * Of each parameter allocated and not sealed: its size, how much of it has been written, and up to where.
-   * Memory comes uninitialised; what lies before `reached` is initialised.
+   * Of each parameter allocated and not sealed: its size, how much of it has been written, and up
+   * to where. Memory comes uninitialised; what lies before `reached` is initialised.
    */
   readonly #open = new Map<string, { size: number; written: number; reached: number }>();
 
@@ -127,7 +135,10 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     const given = reached === size ? written : reached;
     if (given !== size) throw wrongSize(name, size, given);
     this.#open.delete(name);
-    this.#contentHashes.set(name, this.instance.call(() => unwrap(raw.seal(name))));
+    this.#contentHashes.set(
+      name,
+      this.instance.call(() => unwrap(raw.seal(name))),
+    );
   }
 
   add(parameter: ParameterInput): void {
@@ -159,21 +170,33 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
     void this.raw;
     const open = this.#open.get(check.string('name', name));
     if (open === undefined) {
-      throw new KvLensError('missing_parameter', { name }, `parameter "${name}" has not been allocated, or is sealed already`);
+      throw new KvLensError(
+        'missing_parameter',
+        { name },
+        `parameter "${name}" has not been allocated, or is sealed already`,
+      );
     }
     return open;
   }
 }
 
-/** undefined when a row is not a whole number of blocks, which the core refuses in its own words. */
+/**
+ * undefined when a row is not a whole number of blocks, which the core refuses in its own words.
+ */
 function storageBytes(instance: Instance, spec: ParameterSpec, dtype: DType): number | undefined {
-  const info = instance.call((module) => module.dtypes()).find((candidate) => candidate.name === dtype)!;
+  const info = instance
+    .call((module) => module.dtypes())
+    .find((candidate) => candidate.name === dtype)!;
   const blocksPerRow = spec.shape.at(-1)! / info.blockValues;
   if (!Number.isInteger(blocksPerRow)) return undefined;
   return (spec.shape.length === 1 ? 1 : spec.shape[0]!) * blocksPerRow * info.blockBytes;
 }
 
-function wrongSize(name: string, expected: number, actual: number): KvLensError<'parameter_size_mismatch'> {
+function wrongSize(
+  name: string,
+  expected: number,
+  actual: number,
+): KvLensError<'parameter_size_mismatch'> {
   return new KvLensError(
     'parameter_size_mismatch',
     { expected, actual },

@@ -16,12 +16,20 @@ export interface ReplayStart<C extends ComputeType> {
   readonly onEnd: (replay: CoreStepwiseReplay<C>) => void;
 }
 
-export class CoreStepwiseReplay<C extends ComputeType> extends OwnedHandle<ReplayF32> implements StepwiseReplay<C> {
+export class CoreStepwiseReplay<C extends ComputeType>
+  extends OwnedHandle<ReplayF32>
+  implements StepwiseReplay<C>
+{
   readonly nSteps: number;
   readonly #start: ReplayStart<C>;
   #milliseconds: number;
 
-  private constructor(instance: Instance, raw: ReplayF32, start: ReplayStart<C>, milliseconds: number) {
+  private constructor(
+    instance: Instance,
+    raw: ReplayF32,
+    start: ReplayStart<C>,
+    milliseconds: number,
+  ) {
     super(instance, raw, 'StepwiseReplay');
     this.#start = start;
     this.#milliseconds = milliseconds;
@@ -49,7 +57,9 @@ export class CoreStepwiseReplay<C extends ComputeType> extends OwnedHandle<Repla
 
   finish(): Replay<C> {
     const { capture, shape } = this.#start;
-    const { logits, work } = this.#run((raw): ReplayValue<LogitsF32> => unwrap(raw.finish(this.#recorder)));
+    const { logits, work } = this.#run((raw): ReplayValue<LogitsF32> =>
+      unwrap(raw.finish(this.#recorder)),
+    );
     try {
       const data = copyOf(this.instance.call(() => logits.view())) as FloatArray<C>;
       return {

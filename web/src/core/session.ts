@@ -1,9 +1,18 @@
-/** The session over the module's own: calls, evidence, what was last done, and the check by replay. */
-import type { GenerateRequest, Generation, KvCache, Model, ReplayOptions, Session, SessionOptions } from '../core-api.js';
+/**
+ * The session over the module's own: calls, evidence, what was last done, and the check by replay.
+ */
+import type {
+  GenerateRequest,
+  Generation,
+  KvCache,
+  Model,
+  ReplayOptions,
+  Session,
+  SessionOptions,
+} from '../core-api.js';
 import { KvLensError } from '../errors.js';
 import type { Outcome, SessionF32, StepValue } from '../kvlens-simd.js';
 import type {
-  CaptureOptions,
   ComputeType,
   Contrast,
   Draw,
@@ -42,7 +51,10 @@ interface OpenCall<C extends ComputeType> {
   milliseconds: number;
 }
 
-export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> implements Session<C> {
+export class CoreSession<C extends ComputeType>
+  extends OwnedHandle<SessionF32>
+  implements Session<C>
+{
   readonly capacity: number;
   readonly chunkRows: number;
   readonly #model: CoreModel;
@@ -66,9 +78,12 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     const chunkRows = check.count('chunkRows', options.chunkRows ?? 64);
     const raw = instance.call((module) =>
       cache.compute === 'f64'
-        // Both are registered by one template: they differ in nothing but the arrays.
-        ? (unwrap(module.bindF64(model.raw, cache.raw as never, chunkRows, instance.pool)) as unknown as SessionF32)
-        : unwrap(module.bindF32(model.raw, cache.raw, chunkRows, instance.pool)));
+        ? // Both are registered by one template: they differ in nothing but the arrays.
+          (unwrap(
+            module.bindF64(model.raw, cache.raw as never, chunkRows, instance.pool),
+          ) as unknown as SessionF32)
+        : unwrap(module.bindF32(model.raw, cache.raw, chunkRows, instance.pool)),
+    );
     super(instance, raw, 'Session');
     this.#model = model;
     this.#cache = cache;
@@ -115,7 +130,9 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   prefill(tokens: TokenIds, options?: StepOptions): Step<C> {
     const ids = check.counts('tokens', tokens);
-    return this.#step('prefill', ids.length, options, (recorder) => this.raw.prefill(ids, recorder));
+    return this.#step('prefill', ids.length, options, (recorder) =>
+      this.raw.prefill(ids, recorder),
+    );
   }
 
   decode(token: number, options?: StepOptions): Step<C> {
@@ -130,7 +147,8 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void {
     const ids = check.counts('tokens', tokens);
-    if (phase !== 'prefill' && phase !== 'extend') throw check.invalidArgument('phase', phase, 'prefill, extend');
+    if (phase !== 'prefill' && phase !== 'extend')
+      throw check.invalidArgument('phase', phase, 'prefill, extend');
     check.capture(options, this.#model.config.nLayers);
     check.flag('logits', options?.logits ?? true);
     this.#call((raw) => unwrap(phase === 'prefill' ? raw.beginPrefill(ids) : raw.beginExtend(ids)));
@@ -142,7 +160,9 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   finish(): Step<C> {
-    const step = this.#inOpenCall((raw, open) => this.#copyStep(unwrap(raw.finish(open.capture?.recorder ?? null)), open));
+    const step = this.#inOpenCall((raw, open) =>
+      this.#copyStep(unwrap(raw.finish(open.capture?.recorder ?? null)), open),
+    );
     const open = this.#open!;
     this.#open = undefined;
     return this.#record(open, step);
@@ -158,14 +178,22 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   beginReplay(options: ReplayOptions = {}): CoreStepwiseReplay<C> {
-    const ids = options.tokens === undefined ? this.tokens() : check.counts('tokens', options.tokens);
+    const ids =
+      options.tokens === undefined ? this.tokens() : check.counts('tokens', options.tokens);
     const allLogits = check.flag('allLogits', options.allLogits ?? false);
     const { raw } = this;
     const { vocabSize } = this.#model.config;
     const replay = CoreStepwiseReplay.begin(
       this.instance,
       {
-        capture: EvidenceCapture.start(this.instance, this.#model, this.compute, options, 0, ids.length),
+        capture: EvidenceCapture.start(
+          this.instance,
+          this.#model,
+          this.compute,
+          options,
+          0,
+          ids.length,
+        ),
         shape: allLogits ? [ids.length, vocabSize] : [vocabSize],
         onEnd: (ended: CoreStepwiseReplay<C>) => void this.#replays.delete(ended),
       },
@@ -224,7 +252,11 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   schedule(): Schedule {
     const work = this.work();
     if (this.#prefixLengths === undefined || this.#prefixLengths.length === 0) {
-      throw new KvLensError('no_schedule', {}, 'a contrast needs a prefill and decodes, and nothing else, since the session was bound or reset');
+      throw new KvLensError(
+        'no_schedule',
+        {},
+        'a contrast needs a prefill and decodes, and nothing else, since the session was bound or reset',
+      );
     }
     return { prefixLengths: [...this.#prefixLengths], work };
   }
@@ -236,7 +268,10 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
       (sum, length) => addWork(sum, this.replay({ tokens: tokens.subarray(0, length) }).work),
       zeroWork(),
     );
-    return contrastOf(this.instance, this.#model.config, cached, { prefixLengths: cached.prefixLengths, work });
+    return contrastOf(this.instance, this.#model.config, cached, {
+      prefixLengths: cached.prefixLengths,
+      work,
+    });
   }
 
   topTokens(n: number): RankedToken[] {
@@ -253,9 +288,12 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
     const config = check.sampling(sampling);
     const state = check.rngState(rng, config.greedy);
     this.#checkLogits();
-    const ids = recent !== undefined
-      ? check.counts('recent', recent)
-      : config.repetitionPenalty === 1 ? new Uint32Array() : this.tokens();
+    const ids =
+      recent !== undefined
+        ? check.counts('recent', recent)
+        : config.repetitionPenalty === 1
+          ? new Uint32Array()
+          : this.tokens();
     const { draw, rngState } = this.#call((raw) => unwrap(raw.sample(config, state, ids)));
     if (rng !== undefined) rng.state = rngState;
     return draw;
@@ -293,7 +331,11 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
 
   #checkLogits(): void {
     if (this.hasLogits) return;
-    throw new KvLensError('no_logits', {}, 'the session has no logits; prefill, decode or extend gives them');
+    throw new KvLensError(
+      'no_logits',
+      {},
+      'the session has no logits; prefill, decode or extend gives them',
+    );
   }
 
   #forget(): void {
@@ -310,7 +352,14 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
       phase,
       lengthsBefore: this.#layerLengths(),
       copiesLogits: check.flag('logits', options?.logits ?? true),
-      capture: EvidenceCapture.start(this.instance, this.#model, this.compute, options, this.kvLen, nRows),
+      capture: EvidenceCapture.start(
+        this.instance,
+        this.#model,
+        this.compute,
+        options,
+        this.kvLen,
+        nRows,
+      ),
       milliseconds: 0,
     };
   }
@@ -357,7 +406,10 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   /** The logits are a view until they are copied. */
-  #copyStep(value: StepValue<Float32Array>, { copiesLogits }: OpenCall<C>): StepValue<FloatArray<C>> {
+  #copyStep(
+    value: StepValue<Float32Array>,
+    { copiesLogits }: OpenCall<C>,
+  ): StepValue<FloatArray<C>> {
     const wanted = copiesLogits ? value.logits : value.logits.subarray(0, 0);
     return { ...value, logits: copyOf(wanted) as FloatArray<C> };
   }
@@ -370,7 +422,9 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
         position: value.position,
         kvLenBefore: value.kvLenBefore,
         kvLen: value.kvLen,
-        rowsAppended: this.#layerLengths().map((length, layer) => length - open.lengthsBefore[layer]!),
+        rowsAppended: this.#layerLengths().map(
+          (length, layer) => length - open.lengthsBefore[layer]!,
+        ),
         rowAttentionScoreValues: value.rowAttentionScoreValues,
         work: workFrom(value.work),
         milliseconds: open.milliseconds,
@@ -387,14 +441,17 @@ export class CoreSession<C extends ComputeType> extends OwnedHandle<SessionF32> 
   }
 
   #generate(request: GenerateRequest, cached: boolean): Generation {
-    if (typeof request !== 'object' || request === null) throw check.invalidArgument('request', request, 'objects');
+    if (typeof request !== 'object' || request === null)
+      throw check.invalidArgument('request', request, 'objects');
     const prompt = check.counts('prompt', request.prompt);
     const maxNewTokens = check.count('maxNewTokens', request.maxNewTokens);
-    const eosToken = request.eosToken === undefined ? undefined : check.count('eosToken', request.eosToken);
+    const eosToken =
+      request.eosToken === undefined ? undefined : check.count('eosToken', request.eosToken);
     const sampling = check.sampling(request.sampling ?? {});
     const state = check.rngState(request.rng, sampling.greedy);
     const { rngState, work, ...generation } = this.#call((raw) =>
-      unwrap(raw.generate(prompt, maxNewTokens, eosToken, sampling, state, cached)));
+      unwrap(raw.generate(prompt, maxNewTokens, eosToken, sampling, state, cached)),
+    );
     if (request.rng !== undefined) request.rng.state = rngState;
     return { ...generation, work: workFrom(work) };
   }

@@ -3,10 +3,12 @@ import type { Session } from '../core-api.js';
 import type { ComputeType, FloatArray, Replay, Verification } from '../types.js';
 
 /**
- * Begins a verification: takes the logits and the cache's hashes as they are now. What it returns is to be
- * called with the replay of the session's tokens. Errors: no_logits.
+ * Begins a verification: takes the logits and the cache's hashes as they are now. What it returns
+ * is to be called with the replay of the session's tokens. Errors: no_logits.
  */
-export function verification<C extends ComputeType>(session: Session<C>): (replay: Replay<C>) => Verification {
+export function verification<C extends ComputeType>(
+  session: Session<C>,
+): (replay: Replay<C>) => Verification {
   const logits = session.logits();
   const hashesBefore = session.cache.contentHashes();
   return (replay) => ({
@@ -19,11 +21,15 @@ export function verification<C extends ComputeType>(session: Session<C>): (repla
   });
 }
 
-function compareLogits(a: FloatArray, b: FloatArray): { bytesEqual: boolean; maxAbsDifference: number } {
+function compareLogits(
+  a: FloatArray,
+  b: FloatArray,
+): { bytesEqual: boolean; maxAbsDifference: number } {
   const aBytes = new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
   const bBytes = new Uint8Array(b.buffer, b.byteOffset, b.byteLength);
   let maxAbsDifference = 0;
-  for (let i = 0; i < a.length; ++i) maxAbsDifference = Math.max(maxAbsDifference, Math.abs(a[i]! - b[i]!));
+  for (let i = 0; i < a.length; ++i)
+    maxAbsDifference = Math.max(maxAbsDifference, Math.abs(a[i]! - b[i]!));
   return {
     bytesEqual: aBytes.length === bBytes.length && aBytes.every((byte, i) => byte === bBytes[i]),
     maxAbsDifference,

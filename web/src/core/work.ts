@@ -1,4 +1,6 @@
-/** Counters as they cross the boundary (an array in the order of the core's table) and as objects. */
+/**
+ * Counters as they cross the boundary (an array in the order of the core's table) and as objects.
+ */
 import { KvLensError } from '../errors.js';
 import { WORK_COUNTERS, type Work } from '../types.js';
 
@@ -10,7 +12,11 @@ export function workFrom(counters: Float64Array): Work {
   WORK_COUNTERS.forEach((name, i) => {
     const value = counters[i]!;
     if (!Number.isSafeInteger(value)) {
-      throw new KvLensError('work_overflow', {}, `counter ${name} has passed 2^53 - 1 and cannot be shown exactly`);
+      throw new KvLensError(
+        'work_overflow',
+        {},
+        `counter ${name} has passed 2^53 - 1 and cannot be shown exactly`,
+      );
     }
     work[name] = value;
   });

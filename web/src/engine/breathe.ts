@@ -6,7 +6,8 @@ const waiting: (() => void)[] = [];
 export function breathe(): Promise<void> {
   const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
   if (setImmediate !== undefined) {
-    // Node, which would deliver a port's own messages over and over before it looks at another port.
+    // Node, which would deliver a port's own messages over and over before it looks at another
+    // port.
     return new Promise((resolve) => void setImmediate(resolve));
   }
   // A timer would wait for 4 ms in browsers.

@@ -1,8 +1,8 @@
 /**
  * The page's end of the line to one worker.
  *
- * Every call is pending here until its reply, an abort's reply, or the end of the worker, whichever comes
- * first: nothing is ever left waiting.
+ * Every call is pending here until its reply, an abort's reply, or the end of the worker, whichever
+ * comes first: nothing is ever left waiting.
  */
 import { proxy, wrap, type Remote } from 'comlink';
 
@@ -18,7 +18,12 @@ interface NodeWorker extends NodePort {
 }
 
 export type MethodName = keyof ServiceMethods;
-type Arguments<Name extends MethodName> = ServiceMethods[Name] extends (call: Call, ...args: infer Args) => unknown ? Args : never;
+type Arguments<Name extends MethodName> = ServiceMethods[Name] extends (
+  call: Call,
+  ...args: infer Args
+) => unknown
+  ? Args
+  : never;
 type Value<Name extends MethodName> = Awaited<ReturnType<ServiceMethods[Name]>>;
 
 /** What a call may be given beside its arguments. */
@@ -31,7 +36,10 @@ export class Connection {
   readonly ended: Promise<void>;
   readonly #worker: Worker | NodeWorker;
   readonly #remote: Remote<WorkerPort>;
-  readonly #pending = new Map<number, { reject: (error: Error) => void; onEvent: CallHooks['onEvent'] }>();
+  readonly #pending = new Map<
+    number,
+    { reject: (error: Error) => void; onEvent: CallHooks['onEvent'] }
+  >();
   #nextCall = 1;
   #end: KvLensError | undefined;
   #resolveEnded: () => void = () => {};
@@ -43,12 +51,18 @@ export class Connection {
     });
     if ('on' in worker) {
       worker.on('error', (error) => this.#died(error));
-      worker.on('exit', (code) => this.#died(new Error(`the worker exited with code ${String(code)}`)));
+      worker.on('exit', (code) =>
+        this.#died(new Error(`the worker exited with code ${String(code)}`)),
+      );
       this.#remote = wrap<WorkerPort>(nodeEndpoint(worker));
     } else {
       // A worker that threw outside of a call is in no known state.
-      worker.addEventListener('error', (event) => this.#died(event.error ?? new Error(event.message || 'the worker could not be started')));
-      worker.addEventListener('messageerror', () => this.#died(new Error('a message of the worker could not be read')));
+      worker.addEventListener('error', (event) =>
+        this.#died(event.error ?? new Error(event.message || 'the worker could not be started')),
+      );
+      worker.addEventListener('messageerror', () =>
+        this.#died(new Error('a message of the worker could not be read')),
+      );
       this.#remote = wrap<WorkerPort>(worker);
     }
   }
@@ -57,19 +71,27 @@ export class Connection {
   static async open(createWorker: (() => Worker) | undefined): Promise<Connection> {
     const connection = new Connection(createWorker ? createWorker() : await defaultWorker());
     const listening = connection.#remote.listen(
-      proxy((callId: number, event: CallEvent) => connection.#pending.get(callId)?.onEvent?.(event)),
+      proxy((callId: number, event: CallEvent) =>
+        connection.#pending.get(callId)?.onEvent?.(event),
+      ),
     );
     await Promise.race([listening, connection.ended]);
     if (connection.#end !== undefined) throw connection.#end;
     return connection;
   }
 
-  call<Name extends MethodName>(method: Name, args: Arguments<Name>, hooks: CallHooks = {}): Promise<Value<Name>> {
+  call<Name extends MethodName>(
+    method: Name,
+    args: Arguments<Name>,
+    hooks: CallHooks = {},
+  ): Promise<Value<Name>> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
     const callId = this.#nextCall++;
     const { signal, onEvent } = hooks;
     if (signal?.aborted) {
-      return Promise.reject(new KvLensError('aborted', {}, 'the signal was aborted before the call', signal.reason));
+      return Promise.reject(
+        new KvLensError('aborted', {}, 'the signal was aborted before the call', signal.reason),
+      );
     }
     return new Promise<Value<Name>>((resolve, reject) => {
       const abort = (): void => {
@@ -81,15 +103,20 @@ export class Connection {
         finish();
       };
       // An error of the caller's own callback ends the call.
-      const guarded = onEvent && ((event: CallEvent): void => {
-        try {
-          onEvent(event);
-        } catch (error) {
-          abort();
-          settle(() => reject(error as Error));
-        }
+      const guarded =
+        onEvent &&
+        ((event: CallEvent): void => {
+          try {
+            onEvent(event);
+          } catch (error) {
+            abort();
+            settle(() => reject(error as Error));
+          }
+        });
+      this.#pending.set(callId, {
+        reject: (error) => settle(() => reject(error)),
+        onEvent: guarded,
       });
-      this.#pending.set(callId, { reject: (error) => settle(() => reject(error)), onEvent: guarded });
       this.#remote.call(callId, method, args as unknown[]).then(
         (reply) =>
           settle(() => {
@@ -100,7 +127,14 @@ export class Connection {
         (error: unknown) =>
           settle(() => {
             const message = error instanceof Error ? error.message : String(error);
-            reject(new KvLensError('invalid_argument', { field: 'arguments', value: message, allowed: 'plain data' }, message, error));
+            reject(
+              new KvLensError(
+                'invalid_argument',
+                { field: 'arguments', value: message, allowed: 'plain data' },
+                message,
+                error,
+              ),
+            );
           }),
       );
       signal?.addEventListener('abort', abort);
@@ -109,14 +143,18 @@ export class Connection {
 
   /** Ends the worker. Everything pending rejects with `disposed`. */
   async dispose(): Promise<void> {
-    this.#finish(new KvLensError('disposed', { name: 'Engine' }, 'the engine has been disposed of'));
+    this.#finish(
+      new KvLensError('disposed', { name: 'Engine' }, 'the engine has been disposed of'),
+    );
     await this.#worker.terminate();
   }
 
   #died(cause: unknown): void {
     if (this.#end !== undefined) return;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    this.#finish(new KvLensError('worker_died', {}, `the engine's worker has ended: ${reason}`, cause));
+    this.#finish(
+      new KvLensError('worker_died', {}, `the engine's worker has ended: ${reason}`, cause),
+    );
     void this.#worker.terminate();
   }
 
@@ -136,7 +174,9 @@ async function defaultWorker(): Promise<Worker | NodeWorker> {
   }
   // Node. The names are kept from bundlers, which would look for them.
   const threads = 'node:worker_threads';
-  const { Worker: ThreadWorker } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as {
+  const { Worker: ThreadWorker } = (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ threads
+  )) as {
     Worker: new (file: URL) => NodeWorker;
   };
   const base = import.meta.url;

@@ -1,20 +1,32 @@
 /** The page's side of the engine. */
 import { KvLensError } from '../errors.js';
-import type { Engine, EngineModel, EngineOptions, LoadOptions, ModelSource } from '../engine-api.js';
+import type {
+  Engine,
+  EngineModel,
+  EngineOptions,
+  LoadOptions,
+  ModelSource,
+} from '../engine-api.js';
 import type { ConfigInput, MemoryInfo, ModuleInfo } from '../types.js';
 import { Connection } from './connection.js';
 import { RemoteModel } from './model.js';
 import { portableSource } from './sources.js';
 
 /**
- * Starts a worker with the module in it, on as many threads as the page may use.
- * Errors: worker_died (it cannot be started), module_load_failed, unsupported_environment, invalid_argument.
+ * Starts a worker with the module in it, on as many threads as the page may use. Errors:
+ * worker_died (it cannot be started), module_load_failed, unsupported_environment,
+ * invalid_argument.
  */
-export async function createEngine({ createWorker, ...options }: EngineOptions = {}): Promise<Engine> {
+export async function createEngine({
+  createWorker,
+  ...options
+}: EngineOptions = {}): Promise<Engine> {
   const connection = await Connection.open(createWorker);
   try {
     const wasm = options.wasm instanceof URL ? options.wasm.href : options.wasm;
-    const info = await connection.call('start', [{ ...options, ...(wasm !== undefined && { wasm }) }]);
+    const info = await connection.call('start', [
+      { ...options, ...(wasm !== undefined && { wasm }) },
+    ]);
     return new RemoteEngine(connection, info);
   } catch (error) {
     await connection.dispose();
@@ -35,13 +47,22 @@ class RemoteEngine implements Engine {
     return this.#connection.ended;
   }
 
-  async loadModel(source: ModelSource, { signal, onProgress, cache = false }: LoadOptions = {}): Promise<EngineModel> {
-    const description = await this.#connection.call('loadModel', [portableSource(source), cache, onProgress !== undefined], {
-      signal,
-      onEvent: onProgress && ((event) => {
-        if (event.kind === 'load') onProgress(event.progress);
-      }),
-    });
+  async loadModel(
+    source: ModelSource,
+    { signal, onProgress, cache = false }: LoadOptions = {},
+  ): Promise<EngineModel> {
+    const description = await this.#connection.call(
+      'loadModel',
+      [portableSource(source), cache, onProgress !== undefined],
+      {
+        signal,
+        onEvent:
+          onProgress &&
+          ((event) => {
+            if (event.kind === 'load') onProgress(event.progress);
+          }),
+      },
+    );
     return new RemoteModel(this.#connection, description);
   }
 
@@ -51,10 +72,17 @@ class RemoteEngine implements Engine {
   ): Promise<EngineModel> {
     if (typeof seed === 'number' && !Number.isSafeInteger(seed)) {
       const context = { field: 'seed', value: String(seed), allowed: 'integers and bigints' };
-      throw new KvLensError('invalid_argument', context, `seed is ${seed}; allowed: ${context.allowed}`);
+      throw new KvLensError(
+        'invalid_argument',
+        context,
+        `seed is ${seed}; allowed: ${context.allowed}`,
+      );
     }
     const state = typeof seed === 'number' ? BigInt.asUintN(64, BigInt(seed)) : seed;
-    return new RemoteModel(this.#connection, await this.#connection.call('randomModel', [config, state, dtype]));
+    return new RemoteModel(
+      this.#connection,
+      await this.#connection.call('randomModel', [config, state, dtype]),
+    );
   }
 
   memory(): Promise<MemoryInfo> {

@@ -4,14 +4,23 @@ import * as check from '../core/arguments.js';
 import { addWork, zeroWork } from '../core/work.js';
 import { isKvLensError } from '../errors.js';
 import type { Tokenizer } from '../text/tokenizer.js';
-import type { CaptureOptions, Evidence, SamplingOptions, StepInfo, StepOptions, Work } from '../types.js';
+import type {
+  CaptureOptions,
+  Evidence,
+  SamplingOptions,
+  StepInfo,
+  StepOptions,
+  Work,
+} from '../types.js';
 import { breathe } from './breathe.js';
 import { StopStrings } from './stop-strings.js';
 import { aborted, type Running, type WorkerSession } from './worker-session.js';
 
 /** A request whose prompt has become tokens. */
 export interface TokenRequest
-  extends SamplingOptions, CaptureOptions,
+  extends
+    SamplingOptions,
+    CaptureOptions,
     Required<Pick<EngineGenerateRequest, 'maxNewTokens' | 'stop' | 'eosTokens' | 'logprobs'>> {
   readonly tokens: Uint32Array;
   readonly seed: bigint;
@@ -27,9 +36,11 @@ export function tokenRequest(
   if (!Array.isArray(stop) || stop.some((text) => typeof text !== 'string' || text === '')) {
     throw check.invalidArgument('stop', stop, 'texts that are not empty');
   }
-  if (stop.length > 0 && tokenizer === undefined) throw check.invalidArgument('stop', stop, 'none, without a tokenizer');
+  if (stop.length > 0 && tokenizer === undefined)
+    throw check.invalidArgument('stop', stop, 'none, without a tokenizer');
   const seed = request.seed ?? 0;
-  if (typeof seed === 'number' && !Number.isSafeInteger(seed)) throw check.invalidArgument('seed', seed, 'integers and bigints');
+  if (typeof seed === 'number' && !Number.isSafeInteger(seed))
+    throw check.invalidArgument('seed', seed, 'integers and bigints');
   return {
     ...request,
     tokens,
@@ -55,7 +66,12 @@ export async function generate(
   const reused = keptRows(snapshot.tokens, request.tokens, snapshot.hasLogits);
   try {
     const done = await run(target, request, tokenizer, running, onToken, reused, rng);
-    return { ...done, promptTokens: request.tokens.length, milliseconds: performance.now() - start, rngState: rng.state };
+    return {
+      ...done,
+      promptTokens: request.tokens.length,
+      milliseconds: performance.now() - start,
+      rngState: rng.state,
+    };
   } catch (error) {
     if (target.session.disposed) throw error;
     if (!isKvLensError(error) || error.code !== 'module_aborted') target.restore(snapshot, reused);
@@ -74,10 +90,13 @@ export async function generate(
   }
 }
 
-/** Rows of the cache that the prompt can use; the last token runs again when its logits are gone. */
+/**
+ * Rows of the cache that the prompt can use; the last token runs again when its logits are gone.
+ */
 function keptRows(held: Uint32Array, prompt: Uint32Array, hasLogits: boolean): number {
   let common = 0;
-  while (common < held.length && common < prompt.length && held[common] === prompt[common]) ++common;
+  while (common < held.length && common < prompt.length && held[common] === prompt[common])
+    ++common;
   const logitsAreThere = hasLogits && held.length === prompt.length;
   return common === prompt.length && !logitsAreThere ? Math.max(0, common - 1) : common;
 }
@@ -136,7 +155,8 @@ async function run(
           : kvLen === session.capacity
             ? 'context_limit'
             : undefined;
-    if (stop !== undefined && stop !== 'stop_string') piece += stops.push(decoder?.end() ?? '') + stops.end();
+    if (stop !== undefined && stop !== 'stop_string')
+      piece += stops.push(decoder?.end() ?? '') + stops.end();
     text += piece;
     onToken({
       token: draw.token,
@@ -172,12 +192,26 @@ async function prepare(
   const { session } = target;
   const { lastStep } = target;
   if (reused > 0 && reused === prompt.length && lastStep !== undefined) {
-    // Nothing to compute: the logits are those of an earlier call, which did that call's work and none now.
-    return { step: { ...lastStep, work: zeroWork(), milliseconds: 0, rowsAppended: lastStep.rowsAppended.map(() => 0) }, evidence: undefined };
+    // Nothing to compute: the logits are those of an earlier call, which did that call's work and
+    // none now.
+    return {
+      step: {
+        ...lastStep,
+        work: zeroWork(),
+        milliseconds: 0,
+        rowsAppended: lastStep.rowsAppended.map(() => 0),
+      },
+      evidence: undefined,
+    };
   }
   if (reused === 0 && session.kvLen > 0) target.clear();
   else if (reused < session.kvLen) target.truncate(reused);
   const phase = session.kvLen === 0 ? 'prefill' : 'extend';
-  const { logits, evidence, ...step } = await target.forward(phase, prompt.subarray(reused), options, running);
+  const { logits, evidence, ...step } = await target.forward(
+    phase,
+    prompt.subarray(reused),
+    options,
+    running,
+  );
   return { step, evidence };
 }

@@ -15,7 +15,10 @@ const REPORT_SHARE = 1 / 32;
 /** Kept for the module itself, its stack, and the buffers of calls. */
 const RESERVED = 64 * 2 ** 20;
 
-/** Errors: model_too_large, out_of_memory, aborted, and those of the files and parameters; nothing stays then. */
+/**
+ * Errors: model_too_large, out_of_memory, aborted, and those of the files and parameters; nothing
+ * stays then.
+ */
 export async function loadWeights(
   core: Core,
   checkpoint: Checkpoint,
@@ -49,7 +52,8 @@ export async function loadWeights(
       heard = onProgress?.({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
       await breathe();
-      if (signal.aborted) throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
+      if (signal.aborted)
+        throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
       told = { bytes: done, time: performance.now() };
     }
     return builder.finish();

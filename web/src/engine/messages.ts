@@ -1,14 +1,26 @@
 /**
  * What crosses between the page and the worker.
  *
- * Comlink carries one function, `call(callId, method, args)`, which always resolves: to a value or to an
- * error in plain data, since a thrown error would lose its code, context and cause on the way. While a
- * call runs the worker sends events for it (progress, tokens); `abort(callId)` asks it to stop. Models,
- * caches and sessions are numbers.
+ * Comlink carries one function, `call(callId, method, args)`, which always resolves: to a value or
+ * to an error in plain data, since a thrown error would lose its code, context and cause on the
+ * way. While a call runs the worker sends events for it (progress, tokens); `abort(callId)` asks it
+ * to stop. Models, caches and sessions are numbers.
  */
-import { KvLensError, isKvLensError, type ErrorCode, type ErrorContexts, type SiteContext } from '../errors.js';
+import {
+  KvLensError,
+  isKvLensError,
+  type ErrorCode,
+  type ErrorContexts,
+  type SiteContext,
+} from '../errors.js';
 import type { ComputeType, Config, KvDType, ModuleInfo } from '../types.js';
-import type { CallProgress, EngineModelInfo, GeneratedToken, LoadProgress, TokenizerInfo } from '../engine-api.js';
+import type {
+  CallProgress,
+  EngineModelInfo,
+  GeneratedToken,
+  LoadProgress,
+  TokenizerInfo,
+} from '../engine-api.js';
 
 /** An error as plain data. */
 export interface PlainError {
@@ -20,7 +32,9 @@ export interface PlainError {
   readonly cause: PlainError | undefined;
 }
 
-export type Reply = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: PlainError };
+export type Reply =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: PlainError };
 
 export type CallEvent =
   | { readonly kind: 'load'; readonly progress: LoadProgress }
@@ -63,8 +77,10 @@ export interface WorkerPort {
 
 export function toPlainError(error: unknown): PlainError {
   const message = error instanceof Error ? error.message : String(error);
-  const cause = error instanceof Error && error.cause !== undefined ? toPlainError(error.cause) : undefined;
-  if (!isKvLensError(error)) return { code: undefined, context: {}, message, site: undefined, cause };
+  const cause =
+    error instanceof Error && error.cause !== undefined ? toPlainError(error.cause) : undefined;
+  if (!isKvLensError(error))
+    return { code: undefined, context: {}, message, site: undefined, cause };
   return { code: error.code, context: error.context, message, site: error.site, cause };
 }
 

@@ -30,8 +30,15 @@ export class RemoteModel implements EngineModel {
     this.tokenizer = tokenizer;
   }
 
-  async tokenize(text: string, { addSpecial = true }: { readonly addSpecial?: boolean } = {}): Promise<Uint32Array<ArrayBuffer>> {
-    return (await this.#connection.call('tokenize', [this.#id, text, addSpecial])) as Uint32Array<ArrayBuffer>;
+  async tokenize(
+    text: string,
+    { addSpecial = true }: { readonly addSpecial?: boolean } = {},
+  ): Promise<Uint32Array<ArrayBuffer>> {
+    return (await this.#connection.call('tokenize', [
+      this.#id,
+      text,
+      addSpecial,
+    ])) as Uint32Array<ArrayBuffer>;
   }
 
   detokenize(tokens: TokenIds): Promise<string> {
@@ -53,8 +60,17 @@ export class RemoteModel implements EngineModel {
     return this.#connection.call('parameters', [this.#id]);
   }
 
-  async readRows(name: string, rowBegin: number, nRows: number): Promise<Float64Array<ArrayBuffer>> {
-    return (await this.#connection.call('readRows', [this.#id, name, rowBegin, nRows])) as Float64Array<ArrayBuffer>;
+  async readRows(
+    name: string,
+    rowBegin: number,
+    nRows: number,
+  ): Promise<Float64Array<ArrayBuffer>> {
+    return (await this.#connection.call('readRows', [
+      this.#id,
+      name,
+      rowBegin,
+      nRows,
+    ])) as Float64Array<ArrayBuffer>;
   }
 
   updateParameter(parameter: {
@@ -70,20 +86,33 @@ export class RemoteModel implements EngineModel {
   }
 
   async createCache(options: EngineCacheOptions = {}): Promise<EngineCache> {
-    return new RemoteCache(this.#connection, await this.#connection.call('createCache', [this.#id, options]));
+    return new RemoteCache(
+      this.#connection,
+      await this.#connection.call('createCache', [this.#id, options]),
+    );
   }
 
   async bind(cache: EngineCache, options: EngineSessionOptions = {}): Promise<EngineSession> {
     if (!(cache instanceof RemoteCache) || cache.connection !== this.#connection) {
       const allowed = 'a cache made by a model of this engine';
-      throw new KvLensError('invalid_argument', { field: 'cache', value: String(cache), allowed }, `cache is not ${allowed}`);
+      throw new KvLensError(
+        'invalid_argument',
+        { field: 'cache', value: String(cache), allowed },
+        `cache is not ${allowed}`,
+      );
     }
     const bound = await this.#connection.call('bind', [this.#id, cache.id, options]);
     return new RemoteSession(this.#connection, this, bound, cache);
   }
 
-  async createSession(options: EngineCacheOptions & EngineSessionOptions = {}): Promise<EngineSession> {
-    return new RemoteSession(this.#connection, this, await this.#connection.call('createSession', [this.#id, options]));
+  async createSession(
+    options: EngineCacheOptions & EngineSessionOptions = {},
+  ): Promise<EngineSession> {
+    return new RemoteSession(
+      this.#connection,
+      this,
+      await this.#connection.call('createSession', [this.#id, options]),
+    );
   }
 
   dispose(): Promise<void> {

@@ -38,7 +38,12 @@ import type {
   Work,
 } from '../types.js';
 import { generate, tokenRequest } from './generation.js';
-import type { CacheDescription, CallEvent, ModelDescription, SessionDescription } from './messages.js';
+import type {
+  CacheDescription,
+  CallEvent,
+  ModelDescription,
+  SessionDescription,
+} from './messages.js';
 import type { PortableSource } from './sources.js';
 import { WorkerModel } from './worker-model.js';
 import { aborted, WorkerSession, type Running } from './worker-session.js';
@@ -50,7 +55,9 @@ export interface Call {
   readonly emit: (event: CallEvent) => Promise<void>;
 }
 
-/** Rows of a cache when nothing else is asked for: a longer one takes memory that few prompts need. */
+/**
+ * Rows of a cache when nothing else is asked for: a longer one takes memory that few prompts need.
+ */
 const DEFAULT_CAPACITY = 4096;
 
 class Table<T> {
@@ -69,7 +76,12 @@ class Table<T> {
 
   get(id: number): T {
     const entry = this.#entries.get(id);
-    if (entry === undefined) throw new KvLensError('disposed', { name: this.#kind }, `the ${this.#kind} has been disposed of`);
+    if (entry === undefined)
+      throw new KvLensError(
+        'disposed',
+        { name: this.#kind },
+        `the ${this.#kind} has been disposed of`,
+      );
     return entry;
   }
 
@@ -84,7 +96,12 @@ class Table<T> {
 
 /** `watched`: whether the page asked for progress. */
 function running({ signal, emit }: Call, watched: boolean): Running {
-  return { signal, ...(watched && { onProgress: (progress: CallProgress) => emit({ kind: 'progress', progress }) }) };
+  return {
+    signal,
+    ...(watched && {
+      onProgress: (progress: CallProgress) => emit({ kind: 'progress', progress }),
+    }),
+  };
 }
 
 interface SessionEntry {
@@ -113,16 +130,34 @@ export class Service {
     return this.#started.memory();
   }
 
-  /** `watched`: whether the page asked for progress; a report takes about as long as half a megabyte's load. */
-  async loadModel({ signal, emit }: Call, source: PortableSource, cache: boolean, watched: boolean): Promise<ModelDescription> {
+  /**
+   * `watched`: whether the page asked for progress; a report takes about as long as half a
+   * megabyte's load.
+   */
+  async loadModel(
+    { signal, emit }: Call,
+    source: PortableSource,
+    cache: boolean,
+    watched: boolean,
+  ): Promise<ModelDescription> {
     const onProgress = (progress: LoadProgress): unknown => emit({ kind: 'load', progress });
     const listener = watched ? onProgress : undefined;
-    return this.#describeModel(await WorkerModel.load(this.#started, source, cache, signal, listener));
+    return this.#describeModel(
+      await WorkerModel.load(this.#started, source, cache, signal, listener),
+    );
   }
 
-  randomModel(_call: Call, config: ConfigInput, seed: bigint, dtype: 'f64' | 'f32'): ModelDescription {
+  randomModel(
+    _call: Call,
+    config: ConfigInput,
+    seed: bigint,
+    dtype: 'f64' | 'f32',
+  ): ModelDescription {
     const start = performance.now();
-    const model = this.#started.randomModel(config, { rng: { state: check.state64('seed', seed) }, dtype });
+    const model = this.#started.randomModel(config, {
+      rng: { state: check.state64('seed', seed) },
+      dtype,
+    });
     return this.#describeModel(
       new WorkerModel(model, {
         name: 'random',
@@ -163,7 +198,12 @@ export class Service {
     return Array.from(check.counts('tokens', tokens), (token) => tokenizer.piece(token).text);
   }
 
-  applyChatTemplate(_call: Call, id: number, messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
+  applyChatTemplate(
+    _call: Call,
+    id: number,
+    messages: readonly ChatMessage[],
+    addGenerationPrompt: boolean,
+  ): string {
     return this.#models.get(id).applyChatTemplate(messages, addGenerationPrompt);
   }
 
@@ -229,11 +269,20 @@ export class Service {
     return this.#caches.get(id).prefixHashes(lengths);
   }
 
-  bind(_call: Call, modelId: number, cacheId: number, options: EngineSessionOptions): SessionDescription {
+  bind(
+    _call: Call,
+    modelId: number,
+    cacheId: number,
+    options: EngineSessionOptions,
+  ): SessionDescription {
     return this.#bind(modelId, cacheId, options, undefined);
   }
 
-  createSession(call: Call, modelId: number, options: EngineCacheOptions & EngineSessionOptions): SessionDescription {
+  createSession(
+    call: Call,
+    modelId: number,
+    options: EngineCacheOptions & EngineSessionOptions,
+  ): SessionDescription {
     const cache = this.createCache(call, modelId, options);
     try {
       return this.#bind(modelId, cache.id, options, cache.id);
@@ -243,11 +292,19 @@ export class Service {
     }
   }
 
-  #bind(modelId: number, cacheId: number, options: EngineSessionOptions, ownCache: number | undefined): SessionDescription {
+  #bind(
+    modelId: number,
+    cacheId: number,
+    options: EngineSessionOptions,
+    ownCache: number | undefined,
+  ): SessionDescription {
     const model = this.#models.get(modelId);
     const session = this.#started.bind(model.model, this.#caches.get(cacheId), options);
     const target = new WorkerSession(this.#started, session);
-    return { id: this.#sessions.add({ target, model, ownCache }), cache: this.#describeCache(cacheId) };
+    return {
+      id: this.#sessions.add({ target, model, ownCache }),
+      cache: this.#describeCache(cacheId),
+    };
   }
 
   disposeSession(call: Call, id: number): void {
@@ -287,9 +344,17 @@ export class Service {
     return this.#alone(id, (target) => target.replay(options, running(call, watched)));
   }
 
-  attentionMaps(call: Call, id: number, layers: readonly number[], watched: boolean): Promise<Tensor> {
+  attentionMaps(
+    call: Call,
+    id: number,
+    layers: readonly number[],
+    watched: boolean,
+  ): Promise<Tensor> {
     return this.#alone(id, async (target) => {
-      const { evidence } = await target.replay({ capture: 'attention', layers }, running(call, watched));
+      const { evidence } = await target.replay(
+        { capture: 'attention', layers },
+        running(call, watched),
+      );
       return evidence!.attention;
     });
   }
@@ -330,7 +395,12 @@ export class Service {
     return this.#sessions.get(id).target.session.topTokens(n);
   }
 
-  sample(_call: Call, id: number, sampling: SamplingOptions, rngState: bigint): { draw: Draw; rngState: bigint } {
+  sample(
+    _call: Call,
+    id: number,
+    sampling: SamplingOptions,
+    rngState: bigint,
+  ): { draw: Draw; rngState: bigint } {
     const rng = { state: rngState };
     const draw = this.#sessions.get(id).target.session.sample(sampling, rng);
     return { draw, rngState: rng.state };
@@ -345,12 +415,23 @@ export class Service {
     const { model } = this.#sessions.get(id);
     const checked = tokenRequest(request, this.#promptTokens(model, request), model.tokenizer);
     return this.#alone(id, (target) =>
-      generate(target, checked, model.tokenizer, running(call, watched), (token) => void call.emit({ kind: 'token', token })));
+      generate(
+        target,
+        checked,
+        model.tokenizer,
+        running(call, watched),
+        (token) => void call.emit({ kind: 'token', token }),
+      ),
+    );
   }
 
-  #promptTokens(model: WorkerModel, { prompt, messages, tokens }: EngineGenerateRequest): Uint32Array {
+  #promptTokens(
+    model: WorkerModel,
+    { prompt, messages, tokens }: EngineGenerateRequest,
+  ): Uint32Array {
     const given = [prompt, messages, tokens].filter((each) => each !== undefined).length;
-    if (given !== 1) throw check.invalidArgument('request', `${given} prompts`, 'one of prompt, messages, tokens');
+    if (given !== 1)
+      throw check.invalidArgument('request', `${given} prompts`, 'one of prompt, messages, tokens');
     if (tokens !== undefined) return check.counts('tokens', tokens);
     if (prompt !== undefined) return this.#encode(model, prompt, true);
     // A template writes BOS itself.
@@ -362,6 +443,8 @@ export class Service {
 export type ServiceMethods = Pick<
   Service,
   {
-    [Name in keyof Service]: Service[Name] extends (call: Call, ...args: never) => unknown ? Name : never;
+    [Name in keyof Service]: Service[Name] extends (call: Call, ...args: never) => unknown
+      ? Name
+      : never;
   }[keyof Service]
 >;

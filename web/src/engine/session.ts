@@ -42,7 +42,10 @@ export class RemoteCache implements EngineCache {
   readonly bytes: number;
   readonly connection: Connection;
 
-  constructor(connection: Connection, { id, compute, kvDtype, capacity, nLayers, bytes }: CacheDescription) {
+  constructor(
+    connection: Connection,
+    { id, compute, kvDtype, capacity, nLayers, bytes }: CacheDescription,
+  ) {
     this.connection = connection;
     this.id = id;
     this.compute = compute;
@@ -96,9 +99,11 @@ function capture({ capture, layers, rows }: CaptureOptions): CaptureOptions {
 function hooks({ signal, onProgress }: LongCallOptions): CallHooks {
   return {
     signal,
-    onEvent: onProgress && ((event) => {
-      if (event.kind === 'progress') onProgress(event.progress);
-    }),
+    onEvent:
+      onProgress &&
+      ((event) => {
+        if (event.kind === 'progress') onProgress(event.progress);
+      }),
   };
 }
 
@@ -111,7 +116,12 @@ export class RemoteSession implements EngineSession {
   readonly #connection: Connection;
   readonly #id: number;
 
-  constructor(connection: Connection, model: EngineModel, description: SessionDescription, cache?: RemoteCache) {
+  constructor(
+    connection: Connection,
+    model: EngineModel,
+    description: SessionDescription,
+    cache?: RemoteCache,
+  ) {
     this.#connection = connection;
     this.#id = description.id;
     this.model = model;
@@ -127,7 +137,11 @@ export class RemoteSession implements EngineSession {
   }
 
   prefill(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'prefill', tokens, sent(options), watched(options)], hooks(options));
+    return this.#connection.call(
+      'forward',
+      [this.#id, 'prefill', tokens, sent(options), watched(options)],
+      hooks(options),
+    );
   }
 
   decode(token: number, options: CallOptions = {}): Promise<Step> {
@@ -135,17 +149,29 @@ export class RemoteSession implements EngineSession {
   }
 
   extend(tokens: TokenIds, options: CallOptions = {}): Promise<Step> {
-    return this.#connection.call('forward', [this.#id, 'extend', tokens, sent(options), watched(options)], hooks(options));
+    return this.#connection.call(
+      'forward',
+      [this.#id, 'extend', tokens, sent(options), watched(options)],
+      hooks(options),
+    );
   }
 
   replay(options: EngineReplayOptions = {}): Promise<Replay> {
     const { tokens, allLogits } = options;
-    const given = { ...capture(options), ...(tokens && { tokens }), ...(allLogits !== undefined && { allLogits }) };
+    const given = {
+      ...capture(options),
+      ...(tokens && { tokens }),
+      ...(allLogits !== undefined && { allLogits }),
+    };
     return this.#connection.call('replay', [this.#id, given, watched(options)], hooks(options));
   }
 
   attentionMaps(layers: readonly number[], options: LongCallOptions = {}): Promise<Tensor> {
-    return this.#connection.call('attentionMaps', [this.#id, layers, watched(options)], hooks(options));
+    return this.#connection.call(
+      'attentionMaps',
+      [this.#id, layers, watched(options)],
+      hooks(options),
+    );
   }
 
   verify(options: LongCallOptions = {}): Promise<Verification> {

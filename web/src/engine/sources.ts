@@ -1,6 +1,6 @@
 /**
- * From what a caller gives to what the worker can open: addresses are made absolute where the caller is,
- * paths of Node become blobs over the file, which are read where they are needed.
+ * From what a caller gives to what the worker can open: addresses are made absolute where the
+ * caller is, paths of Node become blobs over the file, which are read where they are needed.
  */
 import type { FileSource, ModelSource } from '../engine-api.js';
 import { KvLensError } from '../errors.js';
@@ -22,7 +22,10 @@ export type PortableSource =
 
 /** Whether file names are paths here. */
 function isNode(): boolean {
-  return (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !== undefined;
+  return (
+    (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !==
+    undefined
+  );
 }
 
 function portable(file: FileSource): Portable {
@@ -33,16 +36,29 @@ function portable(file: FileSource): Portable {
 }
 
 function isFileSource(source: ModelSource): source is FileSource {
-  return typeof source === 'string' || source instanceof URL || source instanceof Blob
-    || source instanceof ArrayBuffer || source instanceof Uint8Array;
+  return (
+    typeof source === 'string' ||
+    source instanceof URL ||
+    source instanceof Blob ||
+    source instanceof ArrayBuffer ||
+    source instanceof Uint8Array
+  );
 }
 
 /** Errors: invalid_argument. */
 export function portableSource(source: ModelSource): PortableSource {
   if (isFileSource(source)) return { kind: 'one', file: portable(source) };
   if (typeof source !== 'object' || source === null) {
-    const context = { field: 'source', value: String(source), allowed: 'addresses, files and buffers' };
-    throw new KvLensError('invalid_argument', context, `source is ${String(source)}; allowed: ${context.allowed}`);
+    const context = {
+      field: 'source',
+      value: String(source),
+      allowed: 'addresses, files and buffers',
+    };
+    throw new KvLensError(
+      'invalid_argument',
+      context,
+      `source is ${String(source)}; allowed: ${context.allowed}`,
+    );
   }
   const entries = Array.isArray(source)
     ? (source as readonly File[]).map((file) => [file.name, file] as const)
@@ -51,7 +67,10 @@ export function portableSource(source: ModelSource): PortableSource {
 }
 
 /** In the worker: what `openCheckpoint` takes. Errors: missing_file, network_error, aborted. */
-export async function openSource(source: PortableSource, signal: AbortSignal): Promise<CheckpointInput> {
+export async function openSource(
+  source: PortableSource,
+  signal: AbortSignal,
+): Promise<CheckpointInput> {
   if (source.kind === 'one') {
     const { file } = source;
     if (!('url' in file)) return file;
@@ -65,8 +84,10 @@ export async function openSource(source: PortableSource, signal: AbortSignal): P
       continue;
     }
     const path = pathOf(file.url);
-    const opened = path === undefined ? await openHttp(file.url, { signal }) : await openFile(path, name);
-    if (opened === undefined) throw new KvLensError('missing_file', { name: file.url }, `there is no file at ${file.url}`);
+    const opened =
+      path === undefined ? await openHttp(file.url, { signal }) : await openFile(path, name);
+    if (opened === undefined)
+      throw new KvLensError('missing_file', { name: file.url }, `there is no file at ${file.url}`);
     files[name] = opened;
   }
   return files;
@@ -95,16 +116,23 @@ interface Fs {
 /** A file with those beside it that belong to it, or all files of a folder. */
 async function openPath(path: string | URL): Promise<CheckpointInput> {
   const { promises } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
-  const { basename, dirname, join } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ pathName)) as {
+  const { basename, dirname, join } = (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ pathName
+  )) as {
     basename(path: string): string;
     dirname(path: string): string;
     join(...parts: string[]): string;
   };
-  const { fileURLToPath } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ urlName)) as {
+  const { fileURLToPath } = (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ urlName
+  )) as {
     fileURLToPath(url: URL): string;
   };
   const file = path instanceof URL ? fileURLToPath(path) : path;
-  const isFolder = await promises.stat(file).then((found) => found.isDirectory(), () => false);
+  const isFolder = await promises.stat(file).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
   const folder = isFolder ? file : dirname(file);
   const name = basename(file);
   const split = /^(.*)-\d{5}-of-(\d{5})\.gguf$/.exec(name);
@@ -112,8 +140,10 @@ async function openPath(path: string | URL): Promise<CheckpointInput> {
     if (isFolder || other === name) return true;
     if (split) return other.startsWith(`${split[1]}-`) && other.endsWith(`-of-${split[2]}.gguf`);
     if (/\.safetensors(\.index\.json)?$/.test(name)) {
-      return /\.(json|jinja)$/.test(other) && !other.endsWith('.index.json')
-        || name.endsWith('.index.json') && other.endsWith('.safetensors');
+      return (
+        (/\.(json|jinja)$/.test(other) && !other.endsWith('.index.json')) ||
+        (name.endsWith('.index.json') && other.endsWith('.safetensors'))
+      );
     }
     return name.endsWith('.bin') && /^tok[^/]*\.bin$/i.test(other);
   };
@@ -123,7 +153,8 @@ async function openPath(path: string | URL): Promise<CheckpointInput> {
     const at = join(folder, found);
     if ((await promises.stat(at)).isFile()) files[found] = await openFile(at, found);
   }
-  if (!isFolder && !(name in files)) throw new KvLensError('missing_file', { name: file }, `there is no file at ${file}`);
+  if (!isFolder && !(name in files))
+    throw new KvLensError('missing_file', { name: file }, `there is no file at ${file}`);
   return files;
 }
 
@@ -132,6 +163,11 @@ async function openFile(path: string | URL, name: string): Promise<FileData> {
   try {
     return blobSource(await openAsBlob(path as string), name);
   } catch (error) {
-    throw new KvLensError('missing_file', { name: String(path) }, `cannot open ${String(path)}`, error);
+    throw new KvLensError(
+      'missing_file',
+      { name: String(path) },
+      `cannot open ${String(path)}`,
+      error,
+    );
   }
 }

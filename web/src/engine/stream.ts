@@ -9,7 +9,10 @@ export class TokenStream implements GenerationStream {
   #finished = false;
 
   /** `run` starts the generation; `abort` is called when the loop is left early. */
-  constructor(run: (onToken: (token: GeneratedToken) => void) => Promise<GenerationResult>, abort: (reason: unknown) => void) {
+  constructor(
+    run: (onToken: (token: GeneratedToken) => void) => Promise<GenerationResult>,
+    abort: (reason: unknown) => void,
+  ) {
     this.#abort = abort;
     this.result = run((token) => {
       this.#queue.push(token);

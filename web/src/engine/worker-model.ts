@@ -65,42 +65,60 @@ export class WorkerModel {
     onProgress?.({ stage: 'ready', bytes: totalBytes, total: totalBytes });
     const name = checkpoint.name || fileName(source) || architecture;
     const loadMilliseconds = performance.now() - start;
-    return new WorkerModel(model, { name, format, architecture, loadMilliseconds }, tokenizer, chatTemplate);
+    return new WorkerModel(
+      model,
+      { name, format, architecture, loadMilliseconds },
+      tokenizer,
+      chatTemplate,
+    );
   }
 
   get tokenizerInfo(): TokenizerInfo | undefined {
     const { tokenizer } = this;
-    return tokenizer && {
-      vocabSize: tokenizer.vocabSize,
-      bosToken: tokenizer.bosId,
-      eosTokens: tokenizer.stopIds,
-      hasChatTemplate: this.#chatTemplate !== undefined,
-    };
+    return (
+      tokenizer && {
+        vocabSize: tokenizer.vocabSize,
+        bosToken: tokenizer.bosId,
+        eosTokens: tokenizer.stopIds,
+        hasChatTemplate: this.#chatTemplate !== undefined,
+      }
+    );
   }
 
   /** Errors: no_tokenizer. */
   needTokenizer(): Tokenizer {
     if (this.tokenizer !== undefined) return this.tokenizer;
-    throw new KvLensError('no_tokenizer', {}, 'the model came without a tokenizer; give it tokens instead of text');
+    throw new KvLensError(
+      'no_tokenizer',
+      {},
+      'the model came without a tokenizer; give it tokens instead of text',
+    );
   }
 
   /** Errors: no_tokenizer, no_chat_template, chat_template_failed. */
   applyChatTemplate(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
     const tokenizer = this.needTokenizer();
-    const text = (id: number | undefined): string => (id === undefined ? '' : tokenizer.piece(id).text);
-    return new ChatTemplate(this.#chatTemplate).render(messages.map((message) => ({ ...message })), {
-      addGenerationPrompt,
-      bosToken: text(tokenizer.bosId),
-      eosToken: text(tokenizer.eosId),
-    });
+    const text = (id: number | undefined): string =>
+      id === undefined ? '' : tokenizer.piece(id).text;
+    return new ChatTemplate(this.#chatTemplate).render(
+      messages.map((message) => ({ ...message })),
+      {
+        addGenerationPrompt,
+        bosToken: text(tokenizer.bosId),
+        eosToken: text(tokenizer.eosId),
+      },
+    );
   }
 }
 
 function fileName(source: PortableSource): string | undefined {
-  const name = source.kind === 'many'
-    ? source.files.map(([each]) => each).find((each) => /\.(gguf|safetensors|bin)$/.test(each))
-    : 'url' in source.file
-      ? source.file.url
-      : source.file instanceof Blob ? (source.file as Partial<File>).name : undefined;
+  const name =
+    source.kind === 'many'
+      ? source.files.map(([each]) => each).find((each) => /\.(gguf|safetensors|bin)$/.test(each))
+      : 'url' in source.file
+        ? source.file.url
+        : source.file instanceof Blob
+          ? (source.file as Partial<File>).name
+          : undefined;
   return name && baseName(name);
 }

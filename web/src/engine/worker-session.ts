@@ -1,9 +1,10 @@
 /**
  * A session in the worker: one call at a time, long ones in steps, and a way back.
  *
- * The core undoes a call that fails. A generation is many calls, and may drop rows that the cache held
- * before; `snapshot` and `restore` undo that too. The rows that come back are computed again, which by the
- * first promise gives the same bytes; the counters leave out what was undone and what undoing it took.
+ * The core undoes a call that fails. A generation is many calls, and may drop rows that the cache
+ * held before; `snapshot` and `restore` undo that too. The rows that come back are computed again,
+ * which by the first promise gives the same bytes; the counters leave out what was undone and what
+ * undoing it took.
  */
 import type { CallProgress, SessionState } from '../engine-api.js';
 import type { Core, ReplayOptions, Session } from '../core-api.js';
@@ -45,7 +46,12 @@ export interface Snapshot {
 }
 
 export function aborted(signal: AbortSignal): KvLensError<'aborted'> {
-  return new KvLensError('aborted', {}, 'the call was aborted; the session is as it was before', signal.reason);
+  return new KvLensError(
+    'aborted',
+    {},
+    'the call was aborted; the session is as it was before',
+    signal.reason,
+  );
 }
 
 export class WorkerSession {
@@ -67,7 +73,8 @@ export class WorkerSession {
 
   /** Runs `call` unless another is running. Errors: call_in_progress. */
   async alone<T>(call: () => T | Promise<T>): Promise<T> {
-    if (this.#busy) throw new KvLensError('call_in_progress', {}, 'another call of this session is running');
+    if (this.#busy)
+      throw new KvLensError('call_in_progress', {}, 'another call of this session is running');
     this.#busy = true;
     try {
       return await call();
@@ -76,7 +83,12 @@ export class WorkerSession {
     }
   }
 
-  async forward(phase: 'prefill' | 'extend', tokens: Uint32Array, options: StepOptions, running: Running): Promise<Step> {
+  async forward(
+    phase: 'prefill' | 'extend',
+    tokens: Uint32Array,
+    options: StepOptions,
+    running: Running,
+  ): Promise<Step> {
     const { session } = this;
     const { signal, onProgress } = running;
     if (signal.aborted) throw aborted(signal);
@@ -110,7 +122,8 @@ export class WorkerSession {
       for (;;) {
         const left = replay.advance();
         const done = nSteps - left;
-        if (left === 0 || done % steps === 0) await running.onProgress?.({ done: (done / nSteps) * total, total });
+        if (left === 0 || done % steps === 0)
+          await running.onProgress?.({ done: (done / nSteps) * total, total });
         await breathe();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return replay.finish();
@@ -140,10 +153,17 @@ export class WorkerSession {
         signal,
         ...(onProgress && { onProgress: ({ done }) => onProgress({ done: before + done, total }) }),
       };
-      work = addWork(work, (await this.replay({ tokens: tokens.subarray(0, length) }, running)).work);
+      work = addWork(
+        work,
+        (await this.replay({ tokens: tokens.subarray(0, length) }, running)).work,
+      );
       before += length;
     }
-    return this.#core.contrast(session.model.config, { prefixLengths, work: this.work() }, { prefixLengths, work });
+    return this.#core.contrast(
+      session.model.config,
+      { prefixLengths, work: this.work() },
+      { prefixLengths, work },
+    );
   }
 
   truncate(len: number): void {

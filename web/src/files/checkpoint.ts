@@ -60,7 +60,11 @@ export function parameterSpecs(config: Config): ParameterSpec[] {
   for (let i = 0; i < config.nLayers; ++i) {
     const layer = `layers.${i}`;
     add(`${layer}.attention_norm`, dModel);
-    for (const [letter, width] of [['q', qWidth], ['k', kvWidth], ['v', kvWidth]] as const) {
+    for (const [letter, width] of [
+      ['q', qWidth],
+      ['k', kvWidth],
+      ['v', kvWidth],
+    ] as const) {
       add(`${layer}.${letter}_proj`, width, dModel);
       if (config.qkvBias) add(`${layer}.${letter}_bias`, width);
     }

@@ -109,7 +109,7 @@ export class DownloadCache {
       let filled = 0;
       let bytes = 0;
       for await (const piece of remote.stream(0, remote.size, options.signal)) {
-        for (let taken = 0; taken < piece.byteLength; ) {
+        for (let taken = 0; taken < piece.byteLength;) {
           const part = piece.subarray(taken, taken + chunk.byteLength - filled);
           chunk.set(part, filled);
           filled += part.byteLength;
@@ -154,8 +154,12 @@ function parseEntry(text: string): Entry | undefined {
   }
   if (!isObject(value)) return undefined;
   const { url, etag, size, hashes } = value;
-  const whole = typeof url === 'string' && typeof etag === 'string' && typeof size === 'number'
-    && Array.isArray(hashes) && hashes.every((hash) => typeof hash === 'string');
+  const whole =
+    typeof url === 'string' &&
+    typeof etag === 'string' &&
+    typeof size === 'number' &&
+    Array.isArray(hashes) &&
+    hashes.every((hash) => typeof hash === 'string');
   return whole ? { url, etag, size, hashes: hashes as string[] } : undefined;
 }
 

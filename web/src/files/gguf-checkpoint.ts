@@ -6,10 +6,7 @@
  * logits.
  */
 import type { Config, RopePairing } from '../types.js';
-import {
-  bindTensors, checkConfig, limits, totalBytesOf,
-  type Checkpoint,
-} from './checkpoint.js';
+import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from './checkpoint.js';
 import { GgufMetadata, readGguf, type GgufFile } from './gguf.js';
 import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
 import { own } from './json.js';
@@ -34,10 +31,21 @@ const architectures: Readonly<Record<string, Architecture>> = {
 
 // Keys after the architecture's prefix that are read below.
 const readKeys = new Set([
-  'block_count', 'context_length', 'embedding_length', 'feed_forward_length', 'vocab_size',
-  'attention.head_count', 'attention.head_count_kv', 'attention.key_length',
-  'attention.value_length', 'attention.layer_norm_rms_epsilon', 'attention.sliding_window',
-  'rope.dimension_count', 'rope.freq_base', 'rope.scaling.type', 'rope.scaling.factor',
+  'block_count',
+  'context_length',
+  'embedding_length',
+  'feed_forward_length',
+  'vocab_size',
+  'attention.head_count',
+  'attention.head_count_kv',
+  'attention.key_length',
+  'attention.value_length',
+  'attention.layer_norm_rms_epsilon',
+  'attention.sliding_window',
+  'rope.dimension_count',
+  'rope.freq_base',
+  'rope.scaling.type',
+  'rope.scaling.factor',
   'rope.scale_linear',
 ]);
 // Keys that say how the model came about and have no effect of their own.
@@ -261,7 +269,10 @@ async function allTensors(
     const sibling = await openRequired(open, name);
     const shard = await readGguf(sibling, signal);
     const shardMetadata = new GgufMetadata(sibling.name, shard.metadata);
-    for (const [key, expected] of [['split.no', no], ['split.count', count]] as const) {
+    for (const [key, expected] of [
+      ['split.no', no],
+      ['split.count', count],
+    ] as const) {
       const found = shardMetadata.raw(key);
       if (found !== expected) throw invalid(sibling.name, key, found, String(expected));
     }

@@ -4,7 +4,9 @@
 import { preTokenizer } from '../text/pre-tokenizers.js';
 import {
   TokenType,
-  type BpeData, type SentencePieceData, type SpecialTokens,
+  type BpeData,
+  type SentencePieceData,
+  type SpecialTokens,
 } from '../text/tokenizer-data.js';
 import type { GgufMetadata } from './gguf.js';
 import { invalid, unsupported } from './refuse.js';
@@ -14,7 +16,13 @@ const prefix = 'tokenizer.ggml';
 // Control tokens that end a turn or a text in the chat formats of the supported families; files
 // name only one of them as `eos_token_id`.
 const endTexts = new Set([
-  '</s>', '<|endoftext|>', '<|end_of_text|>', '<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<|end|>',
+  '</s>',
+  '<|endoftext|>',
+  '<|end_of_text|>',
+  '<|im_end|>',
+  '<|eot_id|>',
+  '<|eom_id|>',
+  '<|end|>',
 ]);
 
 /**
@@ -37,8 +45,9 @@ export function ggufTokenizer(metadata: GgufMetadata): BpeData | SentencePieceDa
     const twice = tokens.find((token) => seen.size === seen.add(token).size);
     throw invalid(file, `${prefix}.tokens`, twice, 'unique tokens');
   }
-  const types = ofLength(metadata, `${prefix}.token_type`, tokens.length)
-    ?? new Array<number>(tokens.length).fill(TokenType.normal);
+  const types =
+    ofLength(metadata, `${prefix}.token_type`, tokens.length) ??
+    new Array<number>(tokens.length).fill(TokenType.normal);
   if (model === 'gpt2') {
     const pre = metadata.string(`${prefix}.pre`);
     if (pre === undefined) throw unsupported(file, `${prefix}.pre`, pre, 'a named pre-tokenizer');
@@ -93,7 +102,10 @@ function specialTokens(
   });
   const addBos = metadata.boolean(`${prefix}.add_bos_token`, addBosByDefault);
   const addEos = metadata.boolean(`${prefix}.add_eos_token`, false);
-  for (const [wanted, found, name] of [[addBos, bosId, 'bos'], [addEos, eosId, 'eos']] as const) {
+  for (const [wanted, found, name] of [
+    [addBos, bosId, 'bos'],
+    [addEos, eosId, 'eos'],
+  ] as const) {
     if (wanted && found === undefined) {
       const allowed = `an id, as add_${name}_token is true`;
       throw invalid(metadata.file, `${prefix}.${name}_token_id`, undefined, allowed);

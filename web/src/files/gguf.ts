@@ -37,7 +37,9 @@ const alignments = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
  */
 export async function readGguf(source: ByteSource, signal?: AbortSignal): Promise<GgufFile> {
   const reader = new HeaderReader(source);
-  /** What `parse` makes of the next bytes, for which more of the file is read until they suffice. */
+  /**
+   * What `parse` makes of the next bytes, for which more of the file is read until they suffice.
+   */
   const next = async <T>(parse: (reader: HeaderReader) => T): Promise<T> => {
     for (const begin = reader.offset; ; reader.offset = begin) {
       try {
@@ -59,7 +61,8 @@ export async function readGguf(source: ByteSource, signal?: AbortSignal): Promis
     throw invalid(source.name, 'general.alignment', alignment, 'a power of two from 8 to 4096');
   }
   const entries: FileTensor[] = [];
-  for (let i = 0; i < tensorCount; ++i) entries.push(await next(() => parseTensor(reader, i, alignment)));
+  for (let i = 0; i < tensorCount; ++i)
+    entries.push(await next(() => parseTensor(reader, i, alignment)));
 
   const dataOffset = Math.ceil(reader.offset / alignment) * alignment;
   const tensors = entries.map((entry) => ({ ...entry, byteOffset: dataOffset + entry.byteOffset }));
@@ -85,7 +88,10 @@ class HeaderReader {
     this.file = source.name;
   }
 
-  /** Reads on, so that four times as much is there. Errors: unsupported_file and those of the source. */
+  /**
+   * Reads on, so that four times as much is there. Errors: unsupported_file and those of the
+   * source.
+   */
   async widen(signal: AbortSignal | undefined): Promise<void> {
     const { bytes, source } = this;
     if (bytes.length >= longestHeader) {
@@ -151,8 +157,8 @@ class HeaderReader {
   }
 
   /**
-   * `count` strings, decoded in one go: a call of the decoder costs as much as dozens of letters, and
-   * vocabularies have a hundred thousand tokens.
+   * `count` strings, decoded in one go: a call of the decoder costs as much as dozens of letters,
+   * and vocabularies have a hundred thousand tokens.
    */
   strings(field: string, count: number): string[] {
     const { bytes } = this;
@@ -192,20 +198,34 @@ class HeaderReader {
   value(key: string, type: number, depth = 0): GgufValue {
     const view = this.view;
     switch (type) {
-      case 0: return view.getUint8(this.take(1));
-      case 1: return view.getInt8(this.take(1));
-      case 2: return view.getUint16(this.take(2), true);
-      case 3: return view.getInt16(this.take(2), true);
-      case 4: return this.u32();
-      case 5: return view.getInt32(this.take(4), true);
-      case 6: return view.getFloat32(this.take(4), true);
-      case 7: return this.bool(key);
-      case 8: return this.string(key);
-      case 9: return this.array(key, depth);
-      case 10: return this.u64();
-      case 11: return narrow(view.getBigInt64(this.take(8), true));
-      case 12: return view.getFloat64(this.take(8), true);
-      default: throw invalid(this.file, `value type of ${key}`, type, '0 to 12');
+      case 0:
+        return view.getUint8(this.take(1));
+      case 1:
+        return view.getInt8(this.take(1));
+      case 2:
+        return view.getUint16(this.take(2), true);
+      case 3:
+        return view.getInt16(this.take(2), true);
+      case 4:
+        return this.u32();
+      case 5:
+        return view.getInt32(this.take(4), true);
+      case 6:
+        return view.getFloat32(this.take(4), true);
+      case 7:
+        return this.bool(key);
+      case 8:
+        return this.string(key);
+      case 9:
+        return this.array(key, depth);
+      case 10:
+        return this.u64();
+      case 11:
+        return narrow(view.getBigInt64(this.take(8), true));
+      case 12:
+        return view.getFloat64(this.take(8), true);
+      default:
+        throw invalid(this.file, `value type of ${key}`, type, '0 to 12');
     }
   }
 
@@ -258,7 +278,10 @@ function narrow(value: bigint): number | bigint {
 }
 
 /** What stands before the metadata. */
-function parseStart(reader: HeaderReader): { readonly tensorCount: number; readonly entryCount: number } {
+function parseStart(reader: HeaderReader): {
+  readonly tensorCount: number;
+  readonly entryCount: number;
+} {
   const { file } = reader;
   const magic = reader.u32();
   if (magic !== 0x46554747) {

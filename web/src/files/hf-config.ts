@@ -78,7 +78,9 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Co
   }
   // Qwen 3's class default is 128, whatever the width: its checkpoints always tell.
   const headDim = integer(
-    'head_dim', limits.headDim, architecture === 'qwen3' ? undefined : dModel / nHeads,
+    'head_dim',
+    limits.headDim,
+    architecture === 'qwen3' ? undefined : dModel / nHeads,
   );
   const config: Config = {
     nLayers: integer('num_hidden_layers', limits.nLayers),
@@ -117,9 +119,10 @@ function checkNeutral(fields: JsonFields): void {
 function ropeSpec(fields: JsonFields, headDim: number): RopeSpec {
   const { file } = fields;
   const scaling = fields.fieldsOf('rope_parameters') ?? fields.fieldsOf('rope_scaling');
-  const theta = scaling?.raw('rope_theta') === undefined
-    ? fields.positive('rope_theta', 10000)
-    : scaling.positive('rope_theta');
+  const theta =
+    scaling?.raw('rope_theta') === undefined
+      ? fields.positive('rope_theta', 10000)
+      : scaling.positive('rope_theta');
   if (scaling !== undefined) checkRopeFields(scaling);
   const pairing = 'half_split';
   const typeField = scaling?.raw('rope_type') === undefined ? 'type' : 'rope_type';
@@ -146,7 +149,12 @@ function ropeSpec(fields: JsonFields, headDim: number): RopeSpec {
 
 // A field beyond these belongs to another kind of RoPE; parameters a layer type are nested fields.
 const ropeFields = new Set([
-  'rope_type', 'type', 'rope_theta', 'factor', 'low_freq_factor', 'high_freq_factor',
+  'rope_type',
+  'type',
+  'rope_theta',
+  'factor',
+  'low_freq_factor',
+  'high_freq_factor',
   'original_max_position_embeddings',
 ]);
 

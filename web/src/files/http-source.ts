@@ -206,7 +206,7 @@ class SequentialSource implements HttpSource {
 
   async *stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array> {
     checkRange(this, offset, length);
-    for (let done = 0; done < length; ) {
+    for (let done = 0; done < length;) {
       const piece = await this.inTurn(async () => {
         await this.seek(offset + done, signal);
         return this.next(length - done, signal);

@@ -7,9 +7,7 @@
  */
 import { TokenType, type SentencePieceData } from '../text/tokenizer-data.js';
 import type { Config } from '../types.js';
-import {
-  bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint,
-} from './checkpoint.js';
+import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from './checkpoint.js';
 import { invalid, unsupported } from './refuse.js';
 import { truncated, type ByteSource } from './source.js';
 import type { FileTensor } from './tensor-table.js';

@@ -12,8 +12,13 @@ import { llama2cCheckpoint } from './llama2c.js';
 import type { OnProgress } from './progress.js';
 import { unsupported } from './refuse.js';
 import {
-  baseName, blobSource, bufferSource, openRequired, throwIfAborted,
-  type ByteSource, type OpenByName,
+  baseName,
+  blobSource,
+  bufferSource,
+  openRequired,
+  throwIfAborted,
+  type ByteSource,
+  type OpenByName,
 } from './source.js';
 
 /** One file's bytes. */
@@ -28,11 +33,7 @@ export type FileData = Blob | ArrayBuffer | Uint8Array | ByteSource;
  * - several Files, or an object from file name to bytes.
  */
 export type CheckpointInput =
-  | string
-  | URL
-  | FileData
-  | readonly File[]
-  | Readonly<Record<string, FileData>>;
+  string | URL | FileData | readonly File[] | Readonly<Record<string, FileData>>;
 
 /** How a checkpoint is opened. */
 export interface OpenOptions {
@@ -55,14 +56,18 @@ export async function openCheckpoint(
   options: OpenOptions = {},
 ): Promise<Checkpoint> {
   throwIfAborted(options.signal);
-  const { main, open, tokenizerBin } = typeof input === 'string' || input instanceof URL
-    ? await atUrl(input, options)
-    : amongFiles(input);
+  const { main, open, tokenizerBin } =
+    typeof input === 'string' || input instanceof URL
+      ? await atUrl(input, options)
+      : amongFiles(input);
   const { signal } = options;
   switch (await formatOf(main, signal)) {
-    case 'gguf': return ggufCheckpoint(main, open, signal);
-    case 'safetensors': return hfCheckpoint(main, open, signal);
-    case 'llama2c': return llama2cCheckpoint(main, await tokenizerBin(), signal);
+    case 'gguf':
+      return ggufCheckpoint(main, open, signal);
+    case 'safetensors':
+      return hfCheckpoint(main, open, signal);
+    case 'llama2c':
+      return llama2cCheckpoint(main, await tokenizerBin(), signal);
   }
 }
 
@@ -91,7 +96,7 @@ async function atUrl(input: string | URL, options: OpenOptions): Promise<Located
     return openUrl(sibling);
   };
   const main = url.pathname.endsWith('/')
-    ? (await open(safetensorsName)) ?? (await openRequired(open, safetensorsIndexName))
+    ? ((await open(safetensorsName)) ?? (await openRequired(open, safetensorsIndexName)))
     : await openUrl(url);
   if (main === undefined) {
     const message = `there is no file at ${url.href}`;
@@ -137,8 +142,12 @@ function amongFiles(input: Exclude<CheckpointInput, string | URL>): Located {
 }
 
 function isFileData(input: Exclude<CheckpointInput, string | URL>): input is FileData {
-  return input instanceof Blob || input instanceof ArrayBuffer || input instanceof Uint8Array
-    || ('stream' in input && typeof input.stream === 'function');
+  return (
+    input instanceof Blob ||
+    input instanceof ArrayBuffer ||
+    input instanceof Uint8Array ||
+    ('stream' in input && typeof input.stream === 'function')
+  );
 }
 
 function toSource(data: FileData, name?: string): ByteSource {

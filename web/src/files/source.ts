@@ -19,9 +19,8 @@ export interface ByteSource {
    */
   read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
   /**
-   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece, which
-   * is valid until the next is asked for.
-   * Errors: truncated_file, network_error, aborted.
+   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece,
+   * which is valid until the next is asked for. Errors: truncated_file, network_error, aborted.
    */
   stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array>;
 }
@@ -126,7 +125,10 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
     // megabytes.
     async *stream(offset, length, signal) {
       checkRange(source, offset, length);
-      const reader = pieceReader(blob.slice(offset, offset + length).stream(), Math.min(length, streamBytes));
+      const reader = pieceReader(
+        blob.slice(offset, offset + length).stream(),
+        Math.min(length, streamBytes),
+      );
       try {
         for (let at = offset; at < offset + length;) {
           throwIfAborted(signal);
@@ -152,9 +154,9 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
 const streamBytes = 2 << 20;
 
 /**
- * Milliseconds that a piece may take to come. Streams of blobs in Chromium 156 sometimes stop for ever when what is
- * done between two reads takes a while (one load in thirty of a model); slices never did. A disk that is merely slow
- * loses nothing by being read in slices.
+ * Milliseconds that a piece may take to come. Streams of blobs in Chromium 156 sometimes stop for
+ * ever when what is done between two reads takes a while (one load in thirty of a model); slices
+ * never did. A disk that is merely slow loses nothing by being read in slices.
  */
 const streamPatience = 500;
 const late = Symbol('late');
@@ -173,8 +175,9 @@ async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T |
 }
 
 /**
- * Reads into one buffer over and over where the stream can (every engine's blobs do): fresh memory for
- * each piece costs as much as the copy. Undefined at the end; a piece is gone when the next is read.
+ * Reads into one buffer over and over where the stream can (every engine's blobs do): fresh memory
+ * for each piece costs as much as the copy. Undefined at the end; a piece is gone when the next is
+ * read.
  */
 function pieceReader(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,

@@ -28,7 +28,10 @@ export function bpeEncoder(data: BpeData): (text: string) => number[] {
     }
   });
   const split = (pattern: string) => ({
-    type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false,
+    type: 'Split',
+    pattern: { Regex: pattern },
+    behavior: 'Isolated',
+    invert: false,
   });
   const byteLevel = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const json = {

@@ -18,8 +18,8 @@ export interface PreTokenizer {
 const gpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 // Llama 3 and Qwen 2 differ only in how many digits make a word.
 const modern = (digits: string) =>
-  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}`
-  + '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}` +
+  '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 const plain = { ignoreMerges: false, composed: false, addBos: false };
 const llama3: PreTokenizer = {
@@ -36,10 +36,13 @@ const table: ReadonlyMap<string, PreTokenizer> = new Map<string, PreTokenizer>([
   ['llama-bpe', llama3],
   ['llama3', llama3],
   ['llama-v3', llama3],
-  ['default', {
-    ...plain,
-    patterns: ['[\\p{P}\\$\\+<=>\\^~\\|]+', gpt2, '\\p{N}+', '[0-9][0-9][0-9]'],
-  }],
+  [
+    'default',
+    {
+      ...plain,
+      patterns: ['[\\p{P}\\$\\+<=>\\^~\\|]+', gpt2, '\\p{N}+', '[0-9][0-9][0-9]'],
+    },
+  ],
 ]);
 
 /** Undefined for a name that is not supported. */

@@ -23,13 +23,17 @@ export function sentencePieceEncoder(data: SentencePieceData): (text: string) =>
   const scoreless = data.scores.findIndex(Number.isNaN);
   if (scoreless >= 0) throw invalidTokenizer(`score of token ${scoreless}`, NaN, 'a number');
   const utf8 = new TextEncoder();
-  const byteIds = Array.from({ length: 256 }, (_, byte) =>
-    idOf.get(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`) ?? data.unknownId);
+  const byteIds = Array.from(
+    { length: 256 },
+    (_, byte) =>
+      idOf.get(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`) ?? data.unknownId,
+  );
 
   function encodeText(text: string, ids: number[]): void {
     // A lone surrogate has no UTF-8 form; it is written as U+FFFD, as everywhere in the platform.
     const symbols = Array.from(text.replaceAll(' ', '\u2581'), (char) =>
-      /^[\ud800-\udfff]$/.test(char) ? '\ufffd' : char);
+      /^[\ud800-\udfff]$/.test(char) ? '\ufffd' : char,
+    );
     for (const symbol of merge(symbols, idOf, data.scores)) {
       const id = idOf.get(symbol);
       if (id !== undefined) {

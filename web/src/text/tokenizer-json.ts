@@ -16,7 +16,8 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
   if (model?.['type'] !== 'BPE') throw unsupportedTokenizer('model.type', model?.['type'], 'BPE');
   const { alphabet, dropFirstSpace } = alphabetOf(asObject(data.json['decoder']));
   const vocab = asObject(model['vocab']);
-  if (vocab === undefined) throw invalidTokenizer('model.vocab', typeof model['vocab'], 'an object');
+  if (vocab === undefined)
+    throw invalidTokenizer('model.vocab', typeof model['vocab'], 'an object');
 
   const tokens: (string | undefined)[] = [];
   const types: (number | undefined)[] = [];
@@ -35,7 +36,8 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
   const added = data.json['added_tokens'];
   for (const entry of Array.isArray(added) ? (added as unknown[]) : []) {
     const token = asObject(entry);
-    if (typeof token?.['content'] !== 'string') throw invalidTokenizer('added_tokens', entry, 'tokens');
+    if (typeof token?.['content'] !== 'string')
+      throw invalidTokenizer('added_tokens', entry, 'tokens');
     const type = token['special'] === true ? TokenType.control : TokenType.userDefined;
     put(token['id'], token['content'], type);
   }
@@ -45,7 +47,12 @@ export function tokenizerJsonParts(data: TokenizerJsonData): TokenizerParts {
     tokenizer = hfTokenizer(data.json, data.config);
   } catch (error) {
     const found = error instanceof Error ? error.message : String(error);
-    throw unsupportedTokenizer('tokenizer.json', found, 'the parts that @huggingface/tokenizers has', error);
+    throw unsupportedTokenizer(
+      'tokenizer.json',
+      found,
+      'the parts that @huggingface/tokenizers has',
+      error,
+    );
   }
   const encode = (text: string) => tokenizer.encode(text, { add_special_tokens: false }).ids;
   const idOf = (token: string) => tokenizer.token_to_id(token);
@@ -92,7 +99,11 @@ function specialTokens(
   const after = whole.slice(start + bare.length);
   if (start < 0 || before.length > 1 || after.length > 1) {
     const found = JSON.stringify(whole);
-    throw unsupportedTokenizer('post_processor', found, 'at most one token before and one after a text');
+    throw unsupportedTokenizer(
+      'post_processor',
+      found,
+      'at most one token before and one after a text',
+    );
   }
   const named = (field: string) => {
     const token = data.config[field];

@@ -1,14 +1,14 @@
-// kvlens as its users call it: the worker engine, timed from the page, so that messages count, and where a page
-// decodes token by token also copies of logits. Bundled by build-page.mjs.
+// kvlens as its users call it: the worker engine, timed from the page, so that messages count, and
+// where a page decodes token by token also copies of logits. Bundled by build-page.mjs.
 import { createEngine } from 'kvlens';
 
 let engine;
 let model;
 let capacity;
 let session;
-let kept;  // after a prompt run with `keep`: { length, next }
-let others;  // sessions whose caches store another type, by that, each with what it kept
-let filled;  // sessions of `cachedToken` by position: { target, next }
+let kept; // after a prompt run with `keep`: { length, next }
+let others; // sessions whose caches store another type, by that, each with what it kept
+let filled; // sessions of `cachedToken` by position: { target, next }
 
 const timed = async (work) => {
   const start = performance.now();
@@ -25,7 +25,8 @@ function argmax(values) {
 export async function load({ url, threads, level, ...options }) {
   const blob = await (await fetch(url)).blob();
   engine = await createEngine(
-    level ? { threads, variant: threads > 1 ? `${level}-mt` : level } : { threads });
+    level ? { threads, variant: threads > 1 ? `${level}-mt` : level } : { threads },
+  );
   const { value, milliseconds } = await timed(() => engine.loadModel(blob));
   model = value;
   ({ capacity } = options);
@@ -45,18 +46,26 @@ async function decode(target, next, n, options) {
   for (let i = 0; i < n; ++i) next = argmax((await target.decode(next, options)).logits);
 }
 
-/** `n` greedy tokens after `tokens`, as a stream. Returns the milliseconds of the calls inside the worker. */
+/**
+ * `n` greedy tokens after `tokens`, as a stream. Returns the milliseconds of the calls inside the
+ * worker.
+ */
 async function generate(tokens, n) {
   let milliseconds = 0;
-  for await (const { step } of session.generate({ tokens, maxNewTokens: n, eosTokens: [], temperature: 0 })) {
+  for await (const { step } of session.generate({
+    tokens,
+    maxNewTokens: n,
+    eosTokens: [],
+    temperature: 0,
+  })) {
     milliseconds += step.milliseconds;
   }
   return milliseconds;
 }
 
 /**
- * A prompt and `newTokens` greedy tokens. With `keep` the prompt's rows stay for the next run with the same
- * prompt, which then only decodes.
+ * A prompt and `newTokens` greedy tokens. With `keep` the prompt's rows stay for the next run with
+ * the same prompt, which then only decodes.
  */
 export async function run({ prompt, newTokens, keep }) {
   let prefill = { tokens: 0, milliseconds: 0 };
@@ -100,12 +109,15 @@ export async function logits({ prompt }) {
   return Array.from((await session.prefill(prompt)).logits);
 }
 
-/** Fills an empty session with the prompt's first `length` tokens and returns the best next token. */
-const fill = async (target, prompt, length) => argmax((await target.prefill(prompt.slice(0, length))).logits);
+/**
+ * Fills an empty session with the prompt's first `length` tokens and returns the best next token.
+ */
+const fill = async (target, prompt, length) =>
+  argmax((await target.prefill(prompt.slice(0, length))).logits);
 
 /**
- * Milliseconds a decoded token, the middle one of `newTokens` at position `position`, with the cache. Each position
- * has a session of its own, so that they can be measured by turns.
+ * Milliseconds a decoded token, the middle one of `newTokens` at position `position`, with the
+ * cache. Each position has a session of its own, so that they can be measured by turns.
  */
 export async function cachedToken({ prompt, position, newTokens }) {
   const length = position - newTokens / 2;
@@ -120,7 +132,10 @@ export async function cachedToken({ prompt, position, newTokens }) {
   return milliseconds / newTokens;
 }
 
-/** Milliseconds of a complete-prefix replay of `position` tokens: a decoded token's cost without the cache. */
+/**
+ * Milliseconds of a complete-prefix replay of `position` tokens: a decoded token's cost without the
+ * cache.
+ */
 export async function replayedToken({ prompt, position }) {
   return (await timed(() => session.replay({ tokens: prompt.slice(0, position) }))).milliseconds;
 }

@@ -1,9 +1,10 @@
-// onnxruntime-web on the page's thread; keys and values go out of and into every call, as its users do.
+// onnxruntime-web on the page's thread; keys and values go out of and into every call, as its users
+// do.
 import * as ort from '/peers/onnxruntime-web/dist/ort.wasm.min.mjs';
 
 let session;
 let dims;
-let rows;  // of the prompt last run with `keep`: { prompt, cache, next }
+let rows; // of the prompt last run with `keep`: { prompt, cache, next }
 
 export async function load({ url, threads, shape }) {
   ort.env.wasm.numThreads = threads;
@@ -13,19 +14,25 @@ export async function load({ url, threads, shape }) {
   rows = undefined;
   const start = performance.now();
   session = await ort.InferenceSession.create(bytes, {
-    executionProviders: ['wasm'], graphOptimizationLevel: 'all',
+    executionProviders: ['wasm'],
+    graphOptimizationLevel: 'all',
   });
   return { milliseconds: performance.now() - start, threads: ort.env.wasm.numThreads };
 }
 
-const integers = (values) => new ort.Tensor('int64', BigInt64Array.from(values, BigInt), [1, values.length]);
+const integers = (values) =>
+  new ort.Tensor('int64', BigInt64Array.from(values, BigInt), [1, values.length]);
 
 function emptyCache() {
   const cache = {};
   for (let layer = 0; layer < dims.nLayers; ++layer) {
     for (const kind of ['key', 'value']) {
-      cache[`past.${layer}.${kind}`] =
-        new ort.Tensor('float32', new Float32Array(0), [1, dims.nKvHeads, 0, dims.headDim]);
+      cache[`past.${layer}.${kind}`] = new ort.Tensor('float32', new Float32Array(0), [
+        1,
+        dims.nKvHeads,
+        0,
+        dims.headDim,
+      ]);
     }
   }
   return cache;
@@ -39,7 +46,8 @@ async function forward(tokens, position, cache) {
   });
   const { logits, ...present } = results;
   const past = Object.fromEntries(
-    Object.entries(present).map(([name, tensor]) => [name.replace('present', 'past'), tensor]));
+    Object.entries(present).map(([name, tensor]) => [name.replace('present', 'past'), tensor]),
+  );
   return { logits: logits.data, cache: past };
 }
 

@@ -24,7 +24,8 @@ function rate(work) {
 
 function streamAll() {
   let begin = 0;
-  for (; begin + streamBytes <= bytes; begin += streamBytes) exports.stream(begin, begin + streamBytes);
+  for (; begin + streamBytes <= bytes; begin += streamBytes)
+    exports.stream(begin, begin + streamBytes);
   return begin;
 }
 
@@ -40,7 +41,9 @@ const handlers = {
     const memory = new WebAssembly.Memory({ initial: pages });
     // Pages that were never written are all the same page of zeros.
     new Uint8Array(memory.buffer).fill(1);
-    exports = new WebAssembly.Instance(new WebAssembly.Module(probeModule(pages)), { env: { memory } }).exports;
+    exports = new WebAssembly.Instance(new WebAssembly.Module(probeModule(pages)), {
+      env: { memory },
+    }).exports;
     // Functions are optimised after some calls, in the background.
     rate(streamAll);
     rate(dotSome);

@@ -1,4 +1,5 @@
-// What the machine can do at most from inside the browser, in the same run as what is compared with it.
+// What the machine can do at most from inside the browser, in the same run as what is compared with
+// it.
 const streamBytes = 256 * 2 ** 20;
 const sliceBytes = 8 * 2 ** 20;
 const pieceBytes = 2 * 2 ** 20;
@@ -8,16 +9,21 @@ let workers = [];
 
 function call(worker, method, options) {
   return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.value));
+    worker.onmessage = ({ data }) =>
+      data.error ? reject(new Error(data.error)) : resolve(data.value);
     worker.onerror = (event) => reject(new Error(event.message));
     worker.postMessage({ method, options });
   });
 }
 
 export async function load({ threads }) {
-  workers = Array.from({ length: threads },
-    () => new Worker(new URL('./probe-worker.mjs', import.meta.url), { type: 'module' }));
-  await Promise.all(workers.map((worker) => call(worker, 'start', { bytes: streamBytes / threads })));
+  workers = Array.from(
+    { length: threads },
+    () => new Worker(new URL('./probe-worker.mjs', import.meta.url), { type: 'module' }),
+  );
+  await Promise.all(
+    workers.map((worker) => call(worker, 'start', { bytes: streamBytes / threads })),
+  );
 }
 
 /** Bytes and integer operations a second, all threads together. */
@@ -37,13 +43,13 @@ const timed = async (work) => {
 };
 
 /**
- * Milliseconds to bring a file that is a Blob into fresh WebAssembly memory, each way there is; and those to
- * copy the same bytes from memory.
+ * Milliseconds to bring a file that is a Blob into fresh WebAssembly memory, each way there is; and
+ * those to copy the same bytes from memory.
  */
 export async function copy({ url }) {
   const blob = await (await fetch(url)).blob();
-  const fresh = () => new Uint8Array(
-    new WebAssembly.Memory({ initial: Math.ceil(blob.size / pageBytes) }).buffer);
+  const fresh = () =>
+    new Uint8Array(new WebAssembly.Memory({ initial: Math.ceil(blob.size / pageBytes) }).buffer);
   const slices = await timed(async () => {
     const memory = fresh();
     for (let at = 0; at < blob.size; at += sliceBytes) {

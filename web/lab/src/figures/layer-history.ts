@@ -39,8 +39,8 @@ export class LayerHistory {
   #rows: (StoredRow | undefined)[] = [];
   // By position, one a head; undefined where a row was never seen, or not scored yet.
   #scores: (readonly HeadScores[] | undefined)[] = [];
-  // Rows at hand that are still to be scored, in the order they came: entropies of all heads cost more
-  // than everything else that a row needs, and nobody looks at most layers.
+  // Rows at hand that are still to be scored, in the order they came: entropies of all heads cost
+  // more than everything else that a row needs, and nobody looks at most layers.
   readonly #unscored: { readonly query: number; readonly tokens: ArrayLike<number> }[] = [];
   // Of each head over all rows seen but row 0, which sees itself alone.
   #running: RunningScores[] = [];

@@ -28,7 +28,7 @@ export class PooledMap {
     const { block, blocks, sink } = this;
     const y = Math.floor(query / block);
     if (firstKey === 0) sink[y] = Math.max(sink[y]!, row[0]!);
-    for (let key = Math.max(1, firstKey); key <= query; ) {
+    for (let key = Math.max(1, firstKey); key <= query;) {
       const x = Math.floor(key / block);
       const end = Math.min(query + 1, (x + 1) * block);
       let largest = blocks[y * SIDE + x]!;

@@ -38,6 +38,7 @@ const escaped: Readonly<Record<string, string>> = {
 const escape = (text: string) =>
   text
     .replace(/[&<>"]/g, (char) => escaped[char]!)
+    // eslint-disable-next-line no-control-regex
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '\ufffd');
 
 interface TextOptions {

@@ -48,7 +48,10 @@ export const en = {
   model: {
     heading: 'Model',
     choose: 'Built-in model',
-    names: { stories260k: 'stories260K, a tiny storyteller', toy: 'Toy 2×2×4, in double precision' },
+    names: {
+      stories260k: 'stories260K, a tiny storyteller',
+      toy: 'Toy 2×2×4, in double precision',
+    },
     own: 'A model of your own…',
     openFile: 'Open files…',
     dropHint: 'or drop them anywhere: GGUF, safetensors with config.json, llama2.c',
@@ -278,7 +281,8 @@ export const en = {
 
   verify: {
     heading: 'Verify by replay',
-    about: 'Runs the complete text again without the cache, for real, and compares the logits bit by bit.',
+    about:
+      'Runs the complete text again without the cache, for real, and compares the logits bit by bit.',
     button: 'Verify now',
     working: (n: number, part: string) => `Replaying ${plural(n, 'token', 'tokens')}… ${part}`,
     equal: 'Equal, bit for bit',
@@ -305,7 +309,8 @@ export const en = {
     empty: 'The comparison appears here after a prefill.',
     runAll: 'Run every replay',
     runAllHint: 'Replays each prefix for real, so that every point is measured.',
-    running: (one: number, total: number) => (total === 0 ? 'Replay…' : `Replay ${one} of ${total}`),
+    running: (one: number, total: number) =>
+      total === 0 ? 'Replay…' : `Replay ${one} of ${total}`,
     allRun: 'Every replay has been run.',
     table: 'Numbers as a table',
     save: 'Save',
@@ -329,12 +334,18 @@ export const en = {
     try: 'Try',
     attempts: {
       decodeFirst: { name: 'Decode before prefill', text: 'Decodes a token onto an empty cache.' },
-      prefillTwice: { name: 'Prefill twice', text: 'Prefills a second prompt onto a filled cache.' },
+      prefillTwice: {
+        name: 'Prefill twice',
+        text: 'Prefills a second prompt onto a filled cache.',
+      },
       outOfRange: {
         name: 'Token out of range',
         text: 'Decodes the id after the last one of the vocabulary.',
       },
-      pastCapacity: { name: 'Past the capacity', text: 'Fills the cache, then decodes one token more.' },
+      pastCapacity: {
+        name: 'Past the capacity',
+        text: 'Fills the cache, then decodes one token more.',
+      },
       editBorrowed: {
         name: 'Edit a weight in use',
         text: 'Replaces a weight while a session holds the model.',

@@ -1,4 +1,5 @@
-// Errors of the package in Russian: a sentence for each code, with what was found, where, and the limit.
+// Errors of the package in Russian: a sentence for each code, with what was found, where, and the
+// limit.
 import type { AnyKvLensError, ErrorCode, ErrorContexts } from 'kvlens';
 import { count } from './plural-ru.js';
 
@@ -6,7 +7,8 @@ const shape = (sizes: readonly number[]): string => `[${sizes.join(', ')}]`;
 const bytes = (n: number): string => count(n, 'байт', 'байта', 'байтов');
 
 const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => string } = {
-  invalid_config: (c) => `Поле конфигурации «${c.field}» равно ${c.value}, а допустимо: ${c.allowed}.`,
+  invalid_config: (c) =>
+    `Поле конфигурации «${c.field}» равно ${c.value}, а допустимо: ${c.allowed}.`,
   missing_parameter: (c) => `Нет параметра «${c.name}».`,
   unknown_parameter: (c) => `Параметр «${c.name}» этой конфигурации не известен.`,
   duplicate_parameter: (c) => `Параметр «${c.name}» дан дважды.`,
@@ -24,7 +26,8 @@ const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => str
   non_finite_value: (c) => `В «${c.tensor}» элемент ${c.index} — не конечное число: ${c.value}.`,
   zero_batch: () => 'Пустая группа последовательностей.',
   zero_capacity: () => 'Ёмкость кэша не может быть нулевой.',
-  capacity_exceeds_max_seq_len: (c) => `Ёмкость кэша ${c.value} больше контекста модели: ${c.limit}.`,
+  capacity_exceeds_max_seq_len: (c) =>
+    `Ёмкость кэша ${c.value} больше контекста модели: ${c.limit}.`,
   cache_full: (c) => `Кэш заполнен: потребовалось бы ${c.value}, а ёмкость — ${c.limit}.`,
   cache_changed: (c) => `Кэш изменили со стороны: в нём ${c.actual} вместо ${c.expected}.`,
   invalid_length: (c) => `Длина ${c.value} недопустима; предел — ${c.limit}.`,
@@ -41,9 +44,11 @@ const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => str
     `Параметр «${c.name}» заменили после создания кэша: версия была ${c.captured}, теперь ${c.current}.`,
   layer_count_mismatch: (c) => `Слоёв ${c.actual}, а нужно ${c.expected}.`,
   incoherent_lengths: (c) => `В слое ${c.layer} строк ${c.actual}, а в остальных ${c.expected}.`,
-  layer_batch_mismatch: (c) => `В слое ${c.layer} последовательностей ${c.actual}, а нужно ${c.expected}.`,
+  layer_batch_mismatch: (c) =>
+    `В слое ${c.layer} последовательностей ${c.actual}, а нужно ${c.expected}.`,
   layer_capacity_mismatch: (c) => `Ёмкость слоя ${c.layer} — ${c.actual}, а нужна ${c.expected}.`,
-  layer_geometry_mismatch: (c) => `Устройство слоя ${c.layer} иное: ${c.actual} вместо ${c.expected}.`,
+  layer_geometry_mismatch: (c) =>
+    `Устройство слоя ${c.layer} иное: ${c.actual} вместо ${c.expected}.`,
   layer_rope_mismatch: (c) => `RoPE слоя ${c.layer} иной: ${c.actual} вместо ${c.expected}.`,
   empty_prompt: () => 'Промпт пуст: нужен хотя бы один токен.',
   prompt_exceeds_capacity: (c) =>
@@ -56,9 +61,11 @@ const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => str
   call_in_progress: () => 'Предыдущий вызов ещё не закончен.',
   no_call_in_progress: () => 'Нет начатого вызова.',
   interrupted: (c) => `Вызов прерван: этап «${c.stage}», слой ${c.layer}, позиция ${c.position}.`,
-  count_mismatch: (c) => `Счётчик «${c.field}» показал ${c.value}, а по формуле должно быть ${c.allowed}.`,
+  count_mismatch: (c) =>
+    `Счётчик «${c.field}» показал ${c.value}, а по формуле должно быть ${c.allowed}.`,
   cached_exceeds_replay: (c) => `С кэшем ${c.value}, а при прогоне без него только ${c.limit}.`,
-  invalid_sampling: (c) => `Настройка выбора «${c.field}» равна ${c.value}, а допустимо: ${c.allowed}.`,
+  invalid_sampling: (c) =>
+    `Настройка выбора «${c.field}» равна ${c.value}, а допустимо: ${c.allowed}.`,
   invalid_argument: (c) => `Аргумент «${c.field}» равен ${c.value}, а допустимо: ${c.allowed}.`,
   invalid_file: (c) =>
     `Файл ${c.file} противоречит своему формату: «${c.field}» — ${c.value}, а допустимо: ${c.allowed}.`,
@@ -85,7 +92,8 @@ const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => str
   module_load_failed: (c) => `Модуль не удалось загрузить: ${c.name}.`,
   unsupported_environment: (c) =>
     `Этому браузеру или странице не хватает: «${c.field}» — ${c.value}, а нужно ${c.allowed}.`,
-  model_too_large: (c) => `Модель слишком велика: нужно ${bytes(c.value)}, а есть место для ${c.limit}.`,
+  model_too_large: (c) =>
+    `Модель слишком велика: нужно ${bytes(c.value)}, а есть место для ${c.limit}.`,
   no_tokenizer: () => 'У этой модели нет токенизатора.',
   worker_died: () => 'Рабочий поток движка завершился.',
 };

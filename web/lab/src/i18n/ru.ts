@@ -51,7 +51,10 @@ export const ru: Messages = {
   model: {
     heading: 'Модель',
     choose: 'Встроенная модель',
-    names: { stories260k: 'stories260K, маленькая сказочница', toy: 'Учебная 2×2×4, двойная точность' },
+    names: {
+      stories260k: 'stories260K, маленькая сказочница',
+      toy: 'Учебная 2×2×4, двойная точность',
+    },
     own: 'Своя модель…',
     openFile: 'Открыть файлы…',
     dropHint: 'или перетащите их на страницу: GGUF, safetensors вместе с config.json, llama2.c',
@@ -106,7 +109,8 @@ export const ru: Messages = {
     idsHint: (vocab) => `Числа от 0 до ${vocab - 1} через пробел.`,
     tokens,
     token: (piece, id) => `${piece}, номер ${id}`,
-    notAnId: (piece, vocab) => `«${piece}» — не номер токена: здесь нужны целые числа от 0 до ${vocab - 1}.`,
+    notAnId: (piece, vocab) =>
+      `«${piece}» — не номер токена: здесь нужны целые числа от 0 до ${vocab - 1}.`,
     tooLong: (n, capacity) => `В промпте ${tokens(n)}, а кэш вмещает ${capacity}.`,
     empty: 'Сначала введите что-нибудь.',
     all: 'Prefill',
@@ -185,12 +189,14 @@ export const ru: Messages = {
     layers: 'Слой',
     layer: (layer) => `Слой ${layer}`,
     kvHead: (head) => `KV ${head}`,
-    serves: (heads) => `Q ${heads.length > 2 ? `${heads[0]}–${heads[heads.length - 1]}` : heads.join(', ')}`,
+    serves: (heads) =>
+      `Q ${heads.length > 2 ? `${heads[0]}–${heads[heads.length - 1]}` : heads.join(', ')}`,
     shared: (n, kv) =>
       `Одну голову KV делят ${count(n, 'голова запросов', 'головы запросов', 'голов запросов')}: на токен и слой хранится ${rows(kv)} вместо ${n * kv}.`,
     own: 'У каждой головы запросов своя голова KV.',
     barsHint: 'Наведите на строку, чтобы узнать её место; выбирают её щелчок и стрелки.',
-    cell: (layer, head, position, piece) => `слой ${layer}, голова KV ${head}, позиция ${position} ${piece}`,
+    cell: (layer, head, position, piece) =>
+      `слой ${layer}, голова KV ${head}, позиция ${position} ${piece}`,
     rows,
     unchanged: (n) =>
       `${count(n, 'старая строка не изменилась', 'старые строки не изменились', 'старых строк не изменились')}`,
@@ -329,10 +335,19 @@ export const ru: Messages = {
     try: 'Попробовать',
     attempts: {
       decodeFirst: { name: 'Decode до prefill', text: 'Декодирует токен к пустому кэшу.' },
-      prefillTwice: { name: 'Второй prefill', text: 'Предзаполняет второй промпт поверх занятого кэша.' },
-      outOfRange: { name: 'Токен вне словаря', text: 'Декодирует номер, следующий за последним в словаре.' },
+      prefillTwice: {
+        name: 'Второй prefill',
+        text: 'Предзаполняет второй промпт поверх занятого кэша.',
+      },
+      outOfRange: {
+        name: 'Токен вне словаря',
+        text: 'Декодирует номер, следующий за последним в словаре.',
+      },
       pastCapacity: { name: 'Сверх ёмкости', text: 'Заполняет кэш и декодирует ещё один токен.' },
-      editBorrowed: { name: 'Правка занятого веса', text: 'Заменяет вес, пока модель занята сеансом.' },
+      editBorrowed: {
+        name: 'Правка занятого веса',
+        text: 'Заменяет вес, пока модель занята сеансом.',
+      },
       bindAfterEdit: {
         name: 'Привязка после правки',
         text: 'Заменяет вес, затем привязывает кэш, созданный раньше.',

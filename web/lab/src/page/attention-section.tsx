@@ -21,7 +21,15 @@ import { byteSize, percentDone } from '../format.js';
 import { text } from '../i18n/index.js';
 import { colourMap, isDark } from '../settings.js';
 import { recomputeLayer } from '../state/forward.js';
-import { announce, attention, busy, isLive, pinnedPosition, position, rows } from '../state/store.js';
+import {
+  announce,
+  attention,
+  busy,
+  isLive,
+  pinnedPosition,
+  position,
+  rows,
+} from '../state/store.js';
 import { ProblemAt, Segments } from '../ui/controls.jsx';
 import { LongWork } from '../ui/long-work.jsx';
 import { sight } from '../ui/while-seen.js';
@@ -66,7 +74,10 @@ function Large({
     <div class="figure-block">
       <div class="figure-head">
         <h3>{messages.layerHead(shown.layer, shown.head)}</h3>
-        <SaveFigure name={name} svg={() => mapSvg({ ...figure, theme: readTheme(document.documentElement) })}>
+        <SaveFigure
+          name={name}
+          svg={() => mapSvg({ ...figure, theme: readTheme(document.documentElement) })}
+        >
           <SaveTable name={name} csv={() => mapCsv(matrix, tokens.value)} />
         </SaveFigure>
       </div>
@@ -82,7 +93,9 @@ function Large({
       />
       <LongWork
         kind="recompute"
-        label={({ done, total }) => text.value.attention.recomputing(shown.layer, percentDone(done, total))}
+        label={({ done, total }) =>
+          text.value.attention.recomputing(shown.layer, percentDone(done, total))
+        }
       />
     </div>
   );
@@ -138,7 +151,8 @@ function Figures({ store }: { readonly store: AttentionStore }) {
   void revision.value;
   // Another model has other heads.
   const { layer } = head.value;
-  const known = layer < store.nLayers && (head.value.head === 'mean' || head.value.head < store.nHeads);
+  const known =
+    layer < store.nLayers && (head.value.head === 'mean' || head.value.head < store.nHeads);
   const shown: HeadRef = known ? head.value : { layer: 0, head: 0 };
   const at = shownPosition.value;
   const usage = store.usage();
@@ -206,7 +220,9 @@ export function AttentionSection() {
   const t = text.value.attention;
   const store = attention.value;
   // What is looked at is dropped last when memory runs out.
-  useSignalEffect(() => attention.value?.focus(Math.min(head.value.layer, attention.value.nLayers - 1)));
+  useSignalEffect(() =>
+    attention.value?.focus(Math.min(head.value.layer, attention.value.nLayers - 1)),
+  );
   // A pinned cell goes with its position: Esc and "follow the newest" release both.
   useSignalEffect(() => {
     if (pinned.value && pinned.value.query !== pinnedPosition.value) pinned.value = null;
@@ -216,7 +232,11 @@ export function AttentionSection() {
       <h2 id="attention-heading">{t.heading}</h2>
       <p class="about">{t.about}</p>
       <ProblemAt site="attention" />
-      {store && shownRows.value.length > 0 ? <Figures store={store} /> : <p class="muted">{t.empty}</p>}
+      {store && shownRows.value.length > 0 ? (
+        <Figures store={store} />
+      ) : (
+        <p class="muted">{t.empty}</p>
+      )}
     </section>
   );
 }

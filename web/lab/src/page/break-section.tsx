@@ -63,7 +63,9 @@ function Outcome({ id, outcome }: { readonly id: AttemptId; readonly outcome: At
   return (
     <div class="outcome" data-testid={`outcome-${id}`}>
       <p>
-        <Verdict good={error?.code === expectedCodes[id]}>{error ? t.refused : t.notRefused}</Verdict>{' '}
+        <Verdict good={error?.code === expectedCodes[id]}>
+          {error ? t.refused : t.notRefused}
+        </Verdict>{' '}
         {error && <code class="code">{error.code}</code>}
       </p>
       {told && <p>{told.text}</p>}
@@ -75,7 +77,9 @@ function Outcome({ id, outcome }: { readonly id: AttemptId; readonly outcome: At
       <p>
         <Verdict good={outcome.unchanged}>{outcome.unchanged ? t.same : t.notSame}</Verdict>
       </p>
-      {own && own.nRows > 0 && <p class="muted small">{own.unchanged ? t.own(own.nRows) : t.ownChanged}</p>}
+      {own && own.nRows > 0 && (
+        <p class="muted small">{own.unchanged ? t.own(own.nRows) : t.ownChanged}</p>
+      )}
       <Hashes outcome={outcome} />
     </div>
   );

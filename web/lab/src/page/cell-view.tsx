@@ -34,8 +34,7 @@ function Vector({
   return (
     <figure class="vector">
       <figcaption class="small">
-        {t.vector(name, values.length)}{' '}
-        <span class="muted">±{significant(largest)}</span>
+        {t.vector(name, values.length)} <span class="muted">±{significant(largest)}</span>
       </figcaption>
       <svg
         viewBox={`0 -1 ${values.length} 2`}
@@ -115,15 +114,19 @@ export function CellView() {
     }
     const { nLayers, nKvHeads } = current.model.config;
     let wanted = true;
-    current.session.cache.row(Math.min(layer, nLayers - 1), Math.min(kvHead, nKvHeads - 1), at).then(
-      (row) => {
-        if (wanted) fetched.value = row;
-      },
-      (error: unknown) => {
-        // While another model replaces this one, its cache is gone before its last rows were asked for.
-        if (wanted && live.value === current && at < rows.value.length) report('cell', asProblem(error));
-      },
-    );
+    current.session.cache
+      .row(Math.min(layer, nLayers - 1), Math.min(kvHead, nKvHeads - 1), at)
+      .then(
+        (row) => {
+          if (wanted) fetched.value = row;
+        },
+        (error: unknown) => {
+          // While another model replaces this one, its cache is gone before its last rows were
+          // asked for.
+          if (wanted && live.value === current && at < rows.value.length)
+            report('cell', asProblem(error));
+        },
+      );
     return () => {
       wanted = false;
     };
@@ -138,7 +141,9 @@ export function CellView() {
     <div class="cell" data-testid="cell">
       <h3>
         {t.cellHeading}{' '}
-        <span class="muted">· {t.cell(layer, kvHead, position.value, visibleToken(shown.text))}</span>
+        <span class="muted">
+          · {t.cell(layer, kvHead, position.value, visibleToken(shown.text))}
+        </span>
       </h3>
       {!isLive.value && <p class="muted small">{t.cellUnavailable}</p>}
       {row && (

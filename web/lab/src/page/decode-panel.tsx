@@ -1,7 +1,14 @@
 // One token more: the likeliest, a drawn one, or one chosen from the list; or play.
 import { fixed4, percent, whole } from '../format.js';
 import { text } from '../i18n/index.js';
-import { decodeGreedy, decodeSampled, decodeToken, hasLogits, obstacle, reset } from '../state/forward.js';
+import {
+  decodeGreedy,
+  decodeSampled,
+  decodeToken,
+  hasLogits,
+  obstacle,
+  reset,
+} from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
 import {
   busy,
@@ -76,7 +83,13 @@ function ResetButton() {
   );
 }
 
-function CandidateRow({ candidate, largest }: { readonly candidate: Candidate; readonly largest: number }) {
+function CandidateRow({
+  candidate,
+  largest,
+}: {
+  readonly candidate: Candidate;
+  readonly largest: number;
+}) {
   const t = text.value.run;
   const { token, text: piece, probability } = candidate;
   const why = obstacle();

@@ -11,7 +11,10 @@ import { Piece } from '../ui/token-chip.jsx';
 
 const multiplyAdds = ({
   work,
-}: Call['step']): readonly (readonly ['qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits', number])[] => [
+}: Call['step']): readonly (readonly [
+  'qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits',
+  number,
+])[] => [
   ['qkv', work.multiplyAddsQkv],
   ['scores', work.multiplyAddsScores],
   ['mix', work.multiplyAddsMix],
@@ -66,7 +69,9 @@ function Counters({ call, tokens }: { readonly call: Call; readonly tokens: stri
     [
       'appended',
       t.appended,
-      everywhere ? t.appendedEach(firstAppended, step.rowsAppended.length) : step.rowsAppended.join(', '),
+      everywhere
+        ? t.appendedEach(firstAppended, step.rowsAppended.length)
+        : step.rowsAppended.join(', '),
     ],
     ['rowScores', t.rowScores, whole(step.rowAttentionScoreValues)],
     ['scores', t.scores, whole(work.attentionScoreValues)],
@@ -137,7 +142,8 @@ function TopTokens({ call }: { readonly call: Call }) {
 /** What the call was given: a token by its text, several by their number. */
 function tokensOf(call: Call, index: number): string {
   const [only] = call.tokens;
-  if (call.tokens.length !== 1 || only === undefined) return text.value.prompt.tokens(call.tokens.length);
+  if (call.tokens.length !== 1 || only === undefined)
+    return text.value.prompt.tokens(call.tokens.length);
   // A fork may have dropped its row.
   const row = trace.value?.rows.find((held) => held.call === index);
   return row ? visibleToken(row.text) : `id ${only}`;
@@ -151,7 +157,9 @@ export function Evidence() {
   return (
     <section class="block" aria-labelledby="evidence-heading" id="evidence">
       <div class="block-head">
-        <h2 id="evidence-heading">{index < all - 1 ? t.headingEarlier(index + 1, all) : t.heading}</h2>
+        <h2 id="evidence-heading">
+          {index < all - 1 ? t.headingEarlier(index + 1, all) : t.heading}
+        </h2>
         {all > 0 && <Browse />}
       </div>
       <p class="about">{t.about}</p>

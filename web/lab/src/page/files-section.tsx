@@ -17,7 +17,8 @@ export function ViewingBanner() {
   return (
     <div class="banner" role="status" data-testid="viewing">
       <p>
-        {t.viewing(name, shown.model.name)} <span class="muted">{t.modelHash(shown.model.hash)}</span>
+        {t.viewing(name, shown.model.name)}{' '}
+        <span class="muted">{t.modelHash(shown.model.hash)}</span>
       </p>
       <Button onClick={closeTrace}>{t.back}</Button>
     </div>
@@ -48,7 +49,9 @@ export function FilesSection() {
         <Button
           kind="primary"
           unavailable={shown ? undefined : text.value.evidence.empty}
-          onClick={() => shown && download('kvlens-trace.json', traceFile(shown), 'application/json')}
+          onClick={() =>
+            shown && download('kvlens-trace.json', traceFile(shown), 'application/json')
+          }
         >
           {t.trace}
         </Button>

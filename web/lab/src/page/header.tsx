@@ -9,7 +9,10 @@ function Wordmark() {
   return (
     <span class="wordmark">
       <svg viewBox="0 0 26 26" aria-hidden="true">
-        <path class="wordmark-rows" d="M3 3h6v6H3zM3 10h6v6H3zM10 10h6v6h-6zM3 17h6v6H3zM10 17h6v6h-6z" />
+        <path
+          class="wordmark-rows"
+          d="M3 3h6v6H3zM3 10h6v6H3zM10 10h6v6h-6zM3 17h6v6H3zM10 17h6v6h-6z"
+        />
         <path class="wordmark-new" d="M17 17h6v6h-6z" />
       </svg>
       kvlens <span class="muted">{text.value.lab}</span>
@@ -42,7 +45,13 @@ export function Header() {
             { value: 'dark', label: t.themes.dark, mark: <Icon name="moon" /> },
           ]}
         />
-        <Button kind="icon" aria-label={t.help} title={t.help} aria-haspopup="dialog" onClick={showKeys}>
+        <Button
+          kind="icon"
+          aria-label={t.help}
+          title={t.help}
+          aria-haspopup="dialog"
+          onClick={showKeys}
+        >
           ?
         </Button>
       </div>

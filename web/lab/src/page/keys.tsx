@@ -39,12 +39,14 @@ const actions: Readonly<Record<string, () => unknown>> = {
 
 function isTyping(target: EventTarget | null): boolean {
   return (
-    target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null
+    target instanceof HTMLElement &&
+    target.closest('input, textarea, select, [contenteditable]') !== null
   );
 }
 
 function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || open.value) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || open.value)
+    return;
   if (event.key === 'Escape') {
     stop();
     stopPlaying();
@@ -86,7 +88,12 @@ export function Keys() {
     </div>
   );
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby="keys-heading" onClose={() => (open.value = false)}>
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-labelledby="keys-heading"
+      onClose={() => (open.value = false)}
+    >
       <div class="dialog-head">
         <h2 id="keys-heading">{t.keys.heading}</h2>
         <Button kind="plain" aria-label={t.close} onClick={() => (open.value = false)}>

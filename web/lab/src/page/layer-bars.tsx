@@ -1,5 +1,5 @@
-// The cache as bars: one a layer, a strip for each KV head, a cell for each row. The bars are drawn by the
-// style sheet: a strip is one element per run of equal phases however many rows it has.
+// The cache as bars: one a layer, a strip for each KV head, a cell for each row. The bars are drawn
+// by the style sheet: a strip is one element per run of equal phases however many rows it has.
 import { useSignal } from '@preact/signals';
 import { visibleToken } from '../figures/index.js';
 import { text } from '../i18n/index.js';
@@ -26,7 +26,10 @@ function runsOf(held: readonly Row[], lastCall: number): Run[] {
   return runs;
 }
 
-/** Rows that the scale has room for: it doubles as the cache grows, so that a new row is seen to be one. */
+/**
+ * Rows that the scale has room for: it doubles as the cache grows, so that a new row is seen to be
+ * one.
+ */
 function roomFor(length: number, capacity: number): number {
   let room = Math.min(16, capacity);
   while (room < length) room *= 2;
@@ -35,7 +38,9 @@ function roomFor(length: number, capacity: number): number {
 
 function ticksOf(room: number): number[] {
   const step = room <= 8 ? 1 : room / 4;
-  return Array.from({ length: Math.floor(room / step) + 1 }, (_, index) => Math.round(index * step));
+  return Array.from({ length: Math.floor(room / step) + 1 }, (_, index) =>
+    Math.round(index * step),
+  );
 }
 
 interface StripProps {
@@ -121,7 +126,9 @@ export function LayerBars() {
     pinnedPosition.value = at;
     announce(describe(next.layer, next.kvHead, at));
     const bars = event.currentTarget as HTMLElement;
-    requestAnimationFrame(() => bars.querySelector('.strip-selected')?.scrollIntoView({ block: 'nearest' }));
+    requestAnimationFrame(() =>
+      bars.querySelector('.strip-selected')?.scrollIntoView({ block: 'nearest' }),
+    );
   };
 
   return (
@@ -175,7 +182,12 @@ export function LayerBars() {
             </div>
           ))}
           <div class="bars-guide" aria-hidden="true">
-            <span style={{ left: `${(100 * position.value) / room}%`, width: `max(2px, ${100 / room}%)` }} />
+            <span
+              style={{
+                left: `${(100 * position.value) / room}%`,
+                width: `max(2px, ${100 / room}%)`,
+              }}
+            />
           </div>
         </div>
         <div class="bars-axis" aria-hidden="true">

@@ -170,7 +170,9 @@ export function ModelPanel() {
               {t.names[id]}
             </option>
           ))}
-          {live.value && builtIn === null && <option value="own">{live.value.model.info.name}</option>}
+          {live.value && builtIn === null && (
+            <option value="own">{live.value.model.info.name}</option>
+          )}
         </select>
       </label>
       {!started && !problems.value.engine && <p class="muted small">{t.starting}</p>}
@@ -193,7 +195,9 @@ export function ModelPanel() {
         <details class="note">
           <summary>{t.oneThread}</summary>
           <p>{t.oneThreadWhy}</p>
-          {canReloadForThreads.value && <Button onClick={reloadForThreads}>{t.reloadForThreads}</Button>}
+          {canReloadForThreads.value && (
+            <Button onClick={reloadForThreads}>{t.reloadForThreads}</Button>
+          )}
         </details>
       )}
       <OwnModel />

@@ -47,7 +47,9 @@ export function PromptPanel() {
           onInput={(event) => void setPrompt(event.currentTarget.value)}
         />
       </div>
-      {shown?.hasTokenizer === false && <p class="muted small">{t.prompt.idsHint(shown.config.vocabSize)}</p>}
+      {shown?.hasTokenizer === false && (
+        <p class="muted small">{t.prompt.idsHint(shown.config.vocabSize)}</p>
+      )}
       <Chips />
       <p class="muted small">
         {t.prompt.tokens(n)}

@@ -44,8 +44,8 @@ interface ChipState {
   readonly messages: Messages;
 }
 
-// A row never changes, so its chip is drawn once for each look it can have: with hundreds of chips a
-// decode then costs two of them.
+// A row never changes, so its chip is drawn once for each look it can have: with hundreds of chips
+// a decode then costs two of them.
 const drawn = new WeakMap<Row, { readonly state: ChipState; readonly node: VNode }>();
 
 function chip(state: ChipState): VNode {
@@ -89,7 +89,8 @@ function Chips() {
   const held = rows.value;
   const selected = position.value;
   const lastCall = calls.value.length - 1;
-  if (held.length + pending.value.length === 0) return <p class="muted">{messages.timeline.empty}</p>;
+  if (held.length + pending.value.length === 0)
+    return <p class="muted">{messages.timeline.empty}</p>;
   return (
     <ol class="chips" data-testid="timeline-chips" onClick={pin} onKeyDown={walk}>
       {held.map((row, index) =>

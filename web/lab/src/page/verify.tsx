@@ -85,7 +85,10 @@ export function Verify() {
           {t.button}
         </Button>
       </p>
-      <LongWork kind="verify" label={({ done, total }) => t.working(rows.value.length, percentDone(done, total))} />
+      <LongWork
+        kind="verify"
+        label={({ done, total }) => t.working(rows.value.length, percentDone(done, total))}
+      />
       <ProblemAt site="verify" />
       {call && <Outcome call={call} />}
     </section>

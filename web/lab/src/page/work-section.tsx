@@ -83,7 +83,11 @@ function Derivation() {
 function RunAll() {
   const t = text.value.work;
   const left = lengthsToReplay().length;
-  const unavailable = !isLive.value ? text.value.run.why.not_live : left === 0 ? t.allRun : undefined;
+  const unavailable = !isLive.value
+    ? text.value.run.why.not_live
+    : left === 0
+      ? t.allRun
+      : undefined;
   return (
     <>
       <div class="buttons">

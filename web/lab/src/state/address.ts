@@ -14,7 +14,10 @@ export interface AddressState {
 
 const samplingKeys = ['temperature', 'topK', 'topP', 'minP', 'repetitionPenalty'] as const;
 
-/** What the address asks for; undefined where it asks for nothing. Settings of sampling are taken over. */
+/**
+ * What the address asks for; undefined where it asks for nothing. Settings of sampling are taken
+ * over.
+ */
 export function readAddress(): AddressState | undefined {
   const query = new URLSearchParams(location.search);
   const model = builtInIds.find((id) => id === query.get('model'));
@@ -36,7 +39,10 @@ export function readAddress(): AddressState | undefined {
   };
 }
 
-/** What would have to be asked for to have the live run as it is; undefined for a model of one's own. */
+/**
+ * What would have to be asked for to have the live run as it is; undefined for a model of one's
+ * own.
+ */
 export function stateNow(): AddressState | undefined {
   const run = liveTrace.value ?? trace.value;
   const model = run?.model.builtIn;
@@ -60,7 +66,9 @@ function addressOf(): string {
   return `${location.pathname}?${query.toString()}${location.hash}`;
 }
 
-/** Keeps the address in step with the page, a little later: browsers limit how often it may change. */
+/**
+ * Keeps the address in step with the page, a little later: browsers limit how often it may change.
+ */
 export function followAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {

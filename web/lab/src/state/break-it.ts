@@ -1,5 +1,6 @@
-// Refused operations, each done for real. They happen to a session of their own, made for the attempt, so
-// that its state before and after can be compared byte for byte; the page's own session is watched too.
+// Refused operations, each done for real. They happen to a session of their own, made for the
+// attempt, so that its state before and after can be compared byte for byte; the page's own session
+// is watched too.
 import { signal } from '@preact/signals';
 import {
   isKvLensError,
@@ -126,7 +127,9 @@ async function onSession(id: AttemptId, model: EngineModel, capacity: number): P
   }
 }
 
-/** Attempts on weights, with a toy decoder: the weights of the model that is loaded are left alone. */
+/**
+ * Attempts on weights, with a toy decoder: the weights of the model that is loaded are left alone.
+ */
 async function onWeights(id: AttemptId): Promise<Outcome> {
   const host = engine.value;
   if (!host) throw new Error('no engine');
@@ -141,7 +144,8 @@ async function onWeights(id: AttemptId): Promise<Outcome> {
     let session = await model.bind(cache);
     try {
       await session.prefill([0, 1]);
-      if (id === 'editBorrowed') return await attemptOn(session, nothing, () => model.updateParameter(edit));
+      if (id === 'editBorrowed')
+        return await attemptOn(session, nothing, () => model.updateParameter(edit));
       const { work } = await snapshot(session);
       const state = async (): Promise<Snapshot> => ({
         kvLen: await cache.len(),
@@ -185,7 +189,8 @@ async function onLongSession(id: AttemptId, model: EngineModel): Promise<Outcome
 }
 
 function outcomeOf(id: AttemptId, model: EngineModel | undefined): Promise<Outcome> {
-  if (!model || id === 'editBorrowed' || id === 'bindAfterEdit' || id === 'plantNaN') return onWeights(id);
+  if (!model || id === 'editBorrowed' || id === 'bindAfterEdit' || id === 'plantNaN')
+    return onWeights(id);
   if (id === 'abortPrefill') return onLongSession(id, model);
   return onSession(id, model, Math.min(4, model.config.maxSeqLen));
 }

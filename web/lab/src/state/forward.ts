@@ -1,5 +1,5 @@
-// The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the trace
-// together with the hashes that show what happened to the rows that were there before.
+// The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the
+// trace together with the hashes that show what happened to the rows that were there before.
 import { batch, signal } from '@preact/signals';
 import type { CallOptions, Draw } from 'kvlens';
 import { evidenceBytes } from '../figures/index.js';
@@ -27,7 +27,10 @@ import { run, type Progressing } from './work.js';
 
 /** Likeliest next tokens that are kept of each call. */
 const nCandidates = 12;
-/** Above this, a call copies its last attention row alone; a replay brings the others when looked at. */
+/**
+ * Above this, a call copies its last attention row alone; a replay brings the others when looked
+ * at.
+ */
 const evidenceLimit = 64 * 2 ** 20;
 
 /** Whether the session can be asked for a draw: truncating takes its logits away. */
@@ -43,7 +46,9 @@ const nothing = { nRows: 0, before: [], after: [] } as const;
 /** Hashes of all rows that are held, as the session's last call or fork left them. */
 function knownHashes(from: Trace): readonly string[] {
   const fork = from.forks.at(-1);
-  return fork && fork.afterCalls === from.calls.length ? fork.check.after : (lastCall(from)?.hashes ?? []);
+  return fork && fork.afterCalls === from.calls.length
+    ? fork.check.after
+    : (lastCall(from)?.hashes ?? []);
 }
 
 async function forward(
@@ -97,7 +102,9 @@ async function forward(
       ...before.trace,
       prompt: step.phase === 'prefill' && how === 'prompt' ? promptText.value : before.trace.prompt,
       promptTokens:
-        step.phase === 'prefill' && how === 'prompt' ? promptTokens.value : before.trace.promptTokens,
+        step.phase === 'prefill' && how === 'prompt'
+          ? promptTokens.value
+          : before.trace.promptTokens,
       sampling: sampling.value,
       seed: String(seed.value),
       rows: [...before.trace.rows, ...added],
@@ -181,7 +188,10 @@ export const prefillNext = (): Promise<boolean> =>
     }
   });
 
-/** A run told by its rows: the first `prefilled` of them by one prefill, the others decoded one by one. */
+/**
+ * A run told by its rows: the first `prefilled` of them by one prefill, the others decoded one by
+ * one.
+ */
 export const replayRows = (ids: readonly number[], prefilled: number): Promise<boolean> =>
   run('prefill', 'run', async (progressing) => {
     const begin = Math.max(1, Math.min(prefilled, ids.length));
@@ -229,7 +239,9 @@ export const verify = (): Promise<boolean> =>
     const last = before.trace.calls.length - 1;
     trace.value = {
       ...before.trace,
-      calls: before.trace.calls.map((call, index) => (index === last ? { ...call, verification } : call)),
+      calls: before.trace.calls.map((call, index) =>
+        index === last ? { ...call, verification } : call,
+      ),
     };
   });
 
@@ -245,7 +257,9 @@ export function lengthsToReplay(): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Runs the replay of every prefix that a call gave logits of: what was computed is then measured. */
+/**
+ * Runs the replay of every prefix that a call gave logits of: what was computed is then measured.
+ */
 export const replayEach = (): Promise<boolean> =>
   run('replays', 'work', async ({ signal, onProgress }) => {
     const { session } = current().live;

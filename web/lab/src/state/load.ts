@@ -27,7 +27,10 @@ import {
 import { TRACE_SCHEMA, TRACE_VERSION, type BuiltInId } from './trace.js';
 import { asProblem, run } from './work.js';
 
-/** What 32-bit memory can hold at the very most; the engine knows the exact room once headers are read. */
+/**
+ * What 32-bit memory can hold at the very most; the engine knows the exact room once headers are
+ * read.
+ */
 const memoryLimit = 2 ** 32;
 
 export async function startEngine(): Promise<boolean> {
@@ -73,7 +76,11 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
       trace.value = {
         schema: TRACE_SCHEMA,
         version: TRACE_VERSION,
-        module: { version: host.info.version, variant: host.info.variant, threads: host.info.threads },
+        module: {
+          version: host.info.version,
+          variant: host.info.variant,
+          threads: host.info.threads,
+        },
         model: {
           name: builtIn === null ? info.name : name,
           builtIn,
@@ -131,7 +138,9 @@ const showProgress =
 export async function loadBuiltIn(id: BuiltInId): Promise<boolean> {
   const loaded =
     id === 'toy'
-      ? await load(toyName, id, (host) => host.randomModel(toyConfig, { seed: toySeed, dtype: 'f64' }))
+      ? await load(toyName, id, (host) =>
+          host.randomModel(toyConfig, { seed: toySeed, dtype: 'f64' }),
+        )
       : await load(storiesName, id, (host, signal) =>
           host.loadModel(storiesUrl(), { signal, onProgress: showProgress(storiesName) }),
         );

@@ -5,7 +5,8 @@ import type { BuiltInId } from './trace.js';
 export const builtInIds: readonly BuiltInId[] = ['stories260k', 'toy'];
 
 /** Beside index.html; copied there by the build. */
-export const storiesUrl = (): string => new URL('models/stories260K-q8_0.gguf', document.baseURI).href;
+export const storiesUrl = (): string =>
+  new URL('models/stories260K-q8_0.gguf', document.baseURI).href;
 export const storiesName = 'stories260K';
 
 /** Small enough to be checked by hand: 2 layers, 2 heads, width 4, in double precision. */
@@ -25,7 +26,9 @@ export const toyConfig: ConfigInput = {
 export const toySeed = 38;
 
 /** What each begins with: a prompt, and how many greedy tokens the first screen decodes. */
-export const examples: Readonly<Record<BuiltInId, { readonly prompt: string; readonly decodes: number }>> = {
+export const examples: Readonly<
+  Record<BuiltInId, { readonly prompt: string; readonly decodes: number }>
+> = {
   stories260k: { prompt: 'Once upon a time', decodes: 12 },
   toy: { prompt: '0 1', decodes: 1 },
 };

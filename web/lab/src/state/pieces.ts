@@ -3,8 +3,13 @@ import type { EngineModel } from 'kvlens';
 
 const known = new WeakMap<EngineModel, Map<number, string>>();
 
-/** How each of `ids` is written: its piece of text, or the id itself where there is no tokenizer. */
-export async function piecesOf(model: EngineModel, ids: readonly number[]): Promise<(id: number) => string> {
+/**
+ * How each of `ids` is written: its piece of text, or the id itself where there is no tokenizer.
+ */
+export async function piecesOf(
+  model: EngineModel,
+  ids: readonly number[],
+): Promise<(id: number) => string> {
   if (!model.tokenizer) return String;
   const pieces = known.get(model) ?? new Map<number, string>();
   known.set(model, pieces);

@@ -23,7 +23,8 @@ async function step(): Promise<boolean> {
     ending.value = 'full';
     return false;
   }
-  // A text that has ended is not decoded any further: the last row is the end token, or would become it.
+  // A text that has ended is not decoded any further: the last row is the end token, or would
+  // become it.
   const next = playSampled.value ? rows.value.at(-1)?.id : currentCall.value?.candidates[0]?.token;
   if (endsText(next)) {
     ending.value = 'eos';

@@ -1,5 +1,5 @@
-// The prompt as text and as tokens: tokenized while it is typed, or read as ids where a model has no
-// tokenizer.
+// The prompt as text and as tokens: tokenized while it is typed, or read as ids where a model has
+// no tokenizer.
 import { clearProblem, live, pending, promptText, promptTokens, report } from './store.js';
 import { piecesOf } from './pieces.js';
 import { asProblem } from './work.js';

@@ -1,4 +1,5 @@
-// The state of the page. Signals and what follows from them; what changes them is in the other files here.
+// The state of the page. Signals and what follows from them; what changes them is in the other
+// files here.
 import { computed, signal } from '@preact/signals';
 import type {
   AnyKvLensError,
@@ -20,7 +21,16 @@ export interface Live {
 
 /** Where on the page a failure belongs. */
 export type Site =
-  'engine' | 'model' | 'prompt' | 'run' | 'cell' | 'attention' | 'verify' | 'work' | 'break' | 'export';
+  | 'engine'
+  | 'model'
+  | 'prompt'
+  | 'run'
+  | 'cell'
+  | 'attention'
+  | 'verify'
+  | 'work'
+  | 'break'
+  | 'export';
 
 /** Something that went wrong: an error of the package, or a condition of the page's own. */
 export type Problem =
@@ -56,7 +66,10 @@ export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
 /** What the live region says. */
 export const announcement = signal('');
 
-/** The trace on the page: the live session's, or one from a file (`viewing` is then its file's name). */
+/**
+ * The trace on the page: the live session's, or one from a file (`viewing` is then its file's
+ * name).
+ */
 export const trace = signal<Trace | undefined>(undefined);
 export const viewing = signal<string | undefined>(undefined);
 /** The live session's trace while one from a file is shown. */
@@ -95,7 +108,9 @@ export const calls = computed(() => trace.value?.calls ?? []);
 /** Whether the figures can be acted on: a session is there and its trace is the one shown. */
 export const isLive = computed(() => live.value !== undefined && viewing.value === undefined);
 
-export const shownCallIndex = computed(() => Math.min(pinnedCall.value ?? Infinity, calls.value.length - 1));
+export const shownCallIndex = computed(() =>
+  Math.min(pinnedCall.value ?? Infinity, calls.value.length - 1),
+);
 export const shownCall = computed<Call | undefined>(() => calls.value[shownCallIndex.value]);
 
 export const position = computed(() => {
@@ -103,7 +118,9 @@ export const position = computed(() => {
   return Math.min(pinnedPosition.value ?? last, last);
 });
 
-/** The call that ended with the rows that are there now; none right after a fork into a call's rows. */
+/**
+ * The call that ended with the rows that are there now; none right after a fork into a call's rows.
+ */
 export const currentCall = computed<Call | undefined>(() => {
   const length = rows.value.length;
   const index = rows.value[length - 1]?.call;
@@ -131,4 +148,7 @@ export function announce(text: string): void {
 }
 
 /** The KV head that is looked at; its position is `position`. */
-export const cell = signal<{ readonly layer: number; readonly kvHead: number }>({ layer: 0, kvHead: 0 });
+export const cell = signal<{ readonly layer: number; readonly kvHead: number }>({
+  layer: 0,
+  kvHead: 0,
+});

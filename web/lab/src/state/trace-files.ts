@@ -1,4 +1,5 @@
-// Traces as files: out with the attention rows where they are small enough, and in again without a model.
+// Traces as files: out with the attention rows where they are small enough, and in again without a
+// model.
 import { batch } from '@preact/signals';
 import { AttentionStore } from '../figures/index.js';
 import { hasLogits } from './forward.js';
@@ -19,7 +20,10 @@ import { parseTrace, type Trace } from './trace.js';
 /** Raw bytes of attention rows that still go into a file. */
 const attentionLimit = 4 * 2 ** 20;
 
-/** Rows of every head, `[layer][head][query][0..query]` without what is masked, as base64 of float64. */
+/**
+ * Rows of every head, `[layer][head][query][0..query]` without what is masked, as base64 of
+ * float64.
+ */
 interface StoredAttention {
   readonly rows: number;
   readonly base64: string;
@@ -85,7 +89,13 @@ function restoredAttention(stored: unknown, from: Trace): AttentionStore {
   }
   const layers = Array.from({ length: nLayers }, (_, layer) => layer);
   const shape = [nLayers, nHeads, n, n];
-  store.append(tokens, { layers, firstPosition: 0, nRows: n, attention: { data, shape }, stages: [] });
+  store.append(tokens, {
+    layers,
+    firstPosition: 0,
+    nRows: n,
+    attention: { data, shape },
+    stages: [],
+  });
   return store;
 }
 

@@ -1,5 +1,5 @@
-// What the page shows is a trace: plain data that a live session appends to and that a file can hold.
-// Numbers in it come from the engine alone.
+// What the page shows is a trace: plain data that a live session appends to and that a file can
+// hold. Numbers in it come from the engine alone.
 import type {
   ComputeType,
   Config,
@@ -121,7 +121,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const isTokenList = (value: unknown): boolean =>
   Array.isArray(value) &&
-  value.every((token) => isRecord(token) && Number.isInteger(token.id) && typeof token.text === 'string');
+  value.every(
+    (token) => isRecord(token) && Number.isInteger(token.id) && typeof token.text === 'string',
+  );
 
 const isStringList = (value: unknown): boolean =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
@@ -130,14 +132,23 @@ const isNumbers = (value: unknown, names: readonly string[]): boolean =>
   isRecord(value) && names.every((name) => typeof value[name] === 'number');
 
 const isCheck = (value: unknown): boolean =>
-  isNumbers(value, ['nRows']) && isRecord(value) && isStringList(value.before) && isStringList(value.after);
+  isNumbers(value, ['nRows']) &&
+  isRecord(value) &&
+  isStringList(value.before) &&
+  isStringList(value.after);
 
 function isCall(value: unknown): boolean {
   if (!isRecord(value) || !isRecord(value.step)) return false;
   const { step } = value;
   return (
     ['prefill', 'decode', 'extend'].includes(step.phase as string) &&
-    isNumbers(step, ['position', 'kvLenBefore', 'kvLen', 'rowAttentionScoreValues', 'milliseconds']) &&
+    isNumbers(step, [
+      'position',
+      'kvLenBefore',
+      'kvLen',
+      'rowAttentionScoreValues',
+      'milliseconds',
+    ]) &&
     isNumbers(step.work, [
       'attentionScoreValues',
       'causalScoreValues',
@@ -191,7 +202,9 @@ export function parseTrace(text: string): Trace | TraceFault {
     Array.isArray(value.calls) &&
     value.calls.every(isCall) &&
     Array.isArray(value.replays) &&
-    value.replays.every((run) => isNumbers(run, ['nTokens', 'milliseconds']) && isRecord(run.work)) &&
+    value.replays.every(
+      (run) => isNumbers(run, ['nTokens', 'milliseconds']) && isRecord(run.work),
+    ) &&
     Array.isArray(value.forks) &&
     value.forks.every((fork) => isRecord(fork) && isCheck(fork.check));
   return whole ? (value as unknown as Trace) : 'incomplete';

@@ -1,6 +1,14 @@
 // One piece of work at a time: what is running, how to stop it, and where its failure is told.
 import { isKvLensError, type CallProgress } from 'kvlens';
-import { busy, clearProblem, report, stopped, type BusyKind, type Problem, type Site } from './store.js';
+import {
+  busy,
+  clearProblem,
+  report,
+  stopped,
+  type BusyKind,
+  type Problem,
+  type Site,
+} from './store.js';
 
 export function asProblem(error: unknown): Problem {
   if (isKvLensError(error)) return { kind: 'error', error };
@@ -16,8 +24,8 @@ export interface Progressing {
 let before: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `work` once what is running has ended; a failure is told at `site`. Resolves to whether it went
- * well. Being stopped by the person is no failure.
+ * Runs `work` once what is running has ended; a failure is told at `site`. Resolves to whether it
+ * went well. Being stopped by the person is no failure.
  */
 export function run(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
   const turn = before.then(() => runNow(kind, site, work));
@@ -49,7 +57,8 @@ async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> 
     });
     return true;
   } catch (error) {
-    if (abort.signal.aborted && isKvLensError(error) && error.code === 'aborted') stopped.value = kind;
+    if (abort.signal.aborted && isKvLensError(error) && error.code === 'aborted')
+      stopped.value = kind;
     else report(site, asProblem(error));
     return false;
   } finally {

@@ -1,4 +1,5 @@
-// Something folded away. What is not seen is not made: at full speed every token would make it anew.
+// Something folded away. What is not seen is not made: at full speed every token would make it
+// anew.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 

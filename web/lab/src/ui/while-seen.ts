@@ -1,5 +1,5 @@
-// Parts of the page that are out of sight need not follow every token at full speed: they stand still while
-// playing, and catch up when they are scrolled to or when playing ends.
+// Parts of the page that are out of sight need not follow every token at full speed: they stand
+// still while playing, and catch up when they are scrolled to or when playing ends.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import type { RefCallback } from 'preact';
 import { playing } from '../state/store.js';
@@ -19,10 +19,13 @@ export function sight(): Sight {
     ref: (element) => {
       observer?.disconnect();
       if (!element) return;
-      observer = new IntersectionObserver(([entry]) => (inView.value = entry?.isIntersecting ?? true), {
-        // A little ahead of the scroll.
-        rootMargin: '25%',
-      });
+      observer = new IntersectionObserver(
+        ([entry]) => (inView.value = entry?.isIntersecting ?? true),
+        {
+          // A little ahead of the scroll.
+          rootMargin: '25%',
+        },
+      );
       observer.observe(element);
     },
     follow: <T>(source: ReadonlySignal<T>) => {
