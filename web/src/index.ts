@@ -1,7 +1,7 @@
 /**
  * `kvlens`: the worker engine. See `Engine`.
  */
-export { createEngine } from './engine/engine.js';
+export { createEngine } from './engine/page/remote-engine.js';
 export { computedReplayWork, computedCachedWork } from './work-formula.js';
 export * from './engine-api.js';
 export * from './errors.js';

@@ -3,10 +3,15 @@
  */
 import { expose, transfer, type Endpoint } from 'comlink';
 
-import { nodeEndpoint, type NodePort } from './engine/node-endpoint.js';
-import { toPlainError, type CallEvent, type Reply, type WorkerPort } from './engine/messages.js';
-import { movedBuffers } from './engine/moved.js';
-import { Service, type Call } from './engine/service.js';
+import { nodeEndpoint, type NodePort } from './engine/protocol/node-endpoint.js';
+import {
+  toPlainError,
+  type CallEvent,
+  type Reply,
+  type WorkerPort,
+} from './engine/protocol/messages.js';
+import { transferableBuffers } from './engine/protocol/transfer.js';
+import { Service, type Call } from './engine/worker/service.js';
 
 const service = new Service();
 const running = new Map<number, AbortController>();
@@ -16,7 +21,7 @@ const port: WorkerPort = {
   listen(onEvent) {
     // What the page's own callback throws is the page's to deal with.
     send = (callId, event) => {
-      const buffers = event.kind === 'token' ? movedBuffers(event.token) : [];
+      const buffers = event.kind === 'token' ? transferableBuffers(event.token) : [];
       return Promise.resolve(onEvent(callId, transfer(event, buffers))).catch(() => {});
     };
   },
@@ -33,7 +38,7 @@ const port: WorkerPort = {
     try {
       const run = service[method as keyof Service] as (call: Call, ...args: unknown[]) => unknown;
       const value = await run.call(service, call, ...args);
-      return transfer({ ok: true, value }, movedBuffers(value));
+      return transfer({ ok: true, value }, transferableBuffers(value));
     } catch (error) {
       return { ok: false, error: toPlainError(error) };
     } finally {

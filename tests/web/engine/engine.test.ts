@@ -11,9 +11,9 @@ import {
   type LongCallOptions,
   type Step,
 } from 'kvlens';
-import { generate, tokenRequest } from '../../../dist/engine/generation.js';
-import { loadWeights } from '../../../dist/engine/load.js';
-import { WorkerSession } from '../../../dist/engine/worker-session.js';
+import { generate, tokenRequest } from '../../../dist/engine/worker/generation.js';
+import { loadWeights } from '../../../dist/engine/worker/load-weights.js';
+import { WorkerSession } from '../../../dist/engine/worker/worker-session.js';
 import { fixtureFiles } from '../../support/checkpoint-model.js';
 import { fixtureBytes, fixtureJson, fixtureUrl } from '../../support/fixtures.js';
 import { smallGguf, writeGguf } from '../../support/gguf-writer.js';

@@ -2,13 +2,13 @@
  * What a call computed is moved to the page, not cloned: logits and evidence are the larger part of
  * what a message costs.
  */
-import type { Evidence, FloatArray, Replay, Step } from '../types.js';
+import type { Evidence, FloatArray, Replay, Step } from '../../types.js';
 
 /**
  * The memory of logits and evidence of a step, a token or a replay, to be transferred; none of
  * anything else.
  */
-export function movedBuffers(value: unknown): ArrayBuffer[] {
+export function transferableBuffers(value: unknown): ArrayBuffer[] {
   if (typeof value !== 'object' || value === null) return [];
   const { logits, evidence } = value as Partial<Step> | Partial<Replay>;
   const arrays: FloatArray[] = [];

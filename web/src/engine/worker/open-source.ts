@@ -1,72 +1,11 @@
-/**
- * From what a caller gives to what the worker can open: addresses are made absolute where the
- * caller is, paths of Node become blobs over the file, which are read where they are needed.
- */
-import type { FileSource, ModelSource } from '../engine-api.js';
-import { KvLensError } from '../errors.js';
-import { openHttp } from '../files/http-source.js';
-import type { CheckpointInput, FileData } from '../files/open-checkpoint.js';
-import { blobSource } from '../files/source.js';
+/** Opens what the page names as a model: addresses are fetched; paths of Node become blobs. */
+import { KvLensError } from '../../errors.js';
+import { openHttp } from '../../files/http-source.js';
+import type { CheckpointInput, FileData } from '../../files/open-checkpoint.js';
+import { blobSource } from '../../files/source.js';
+import { isNode, type PortableSource } from '../protocol/portable-source.js';
 
-/** An address, absolute; for `file:` and paths see `openSource`. */
-interface Address {
-  readonly url: string;
-}
-
-type Portable = Address | Blob | ArrayBuffer | Uint8Array;
-
-/** A source that can be sent to the worker. */
-export type PortableSource =
-  | { readonly kind: 'one'; readonly file: Portable }
-  | { readonly kind: 'many'; readonly files: readonly (readonly [string, Portable])[] };
-
-/** Whether file names are paths here. */
-function isNode(): boolean {
-  return (
-    (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !==
-    undefined
-  );
-}
-
-function portable(file: FileSource): Portable {
-  if (typeof file !== 'string' && !(file instanceof URL)) return file;
-  const text = String(file);
-  if (/^[a-z][a-z0-9+.-]+:/i.test(text)) return { url: text };
-  return { url: isNode() ? text : new URL(text, globalThis.location?.href).href };
-}
-
-function isFileSource(source: ModelSource): source is FileSource {
-  return (
-    typeof source === 'string' ||
-    source instanceof URL ||
-    source instanceof Blob ||
-    source instanceof ArrayBuffer ||
-    source instanceof Uint8Array
-  );
-}
-
-/** Errors: invalid_argument. */
-export function portableSource(source: ModelSource): PortableSource {
-  if (isFileSource(source)) return { kind: 'one', file: portable(source) };
-  if (typeof source !== 'object' || source === null) {
-    const context = {
-      field: 'source',
-      value: String(source),
-      allowed: 'addresses, files and buffers',
-    };
-    throw new KvLensError(
-      'invalid_argument',
-      context,
-      `source is ${String(source)}; allowed: ${context.allowed}`,
-    );
-  }
-  const entries = Array.isArray(source)
-    ? (source as readonly File[]).map((file) => [file.name, file] as const)
-    : Object.entries(source as Readonly<Record<string, FileSource>>);
-  return { kind: 'many', files: entries.map(([name, file]) => [name, portable(file)] as const) };
-}
-
-/** In the worker: what `openCheckpoint` takes. Errors: missing_file, network_error, aborted. */
+/** Makes `openCheckpoint`'s input. Errors: missing_file, network_error, aborted. */
 export async function openSource(
   source: PortableSource,
   signal: AbortSignal,

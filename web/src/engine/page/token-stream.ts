@@ -1,5 +1,5 @@
 /** Tokens as they come from the worker: a queue that one loop reads. */
-import type { GeneratedToken, GenerationResult, GenerationStream } from '../engine-api.js';
+import type { GeneratedToken, GenerationResult, GenerationStream } from '../../engine-api.js';
 
 export class TokenStream implements GenerationStream {
   readonly result: Promise<GenerationResult>;

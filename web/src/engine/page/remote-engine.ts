@@ -1,16 +1,16 @@
 /** The page's side of the engine. */
-import { KvLensError } from '../errors.js';
+import { KvLensError } from '../../errors.js';
 import type {
   Engine,
   EngineModel,
   EngineOptions,
   LoadOptions,
   ModelSource,
-} from '../engine-api.js';
-import type { ConfigInput, MemoryInfo, ModuleInfo } from '../types.js';
+} from '../../engine-api.js';
+import type { ConfigInput, MemoryInfo, ModuleInfo } from '../../types.js';
 import { Connection } from './connection.js';
-import { RemoteModel } from './model.js';
-import { portableSource } from './sources.js';
+import { RemoteModel } from './remote-model.js';
+import { portableSource } from './portable-source.js';
 
 /**
  * Starts a worker with the module in it, on as many threads as the page may use. Errors:

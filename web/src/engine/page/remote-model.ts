@@ -1,5 +1,5 @@
 /** The page's side of a model. */
-import { KvLensError } from '../errors.js';
+import { KvLensError } from '../../errors.js';
 import type {
   ChatMessage,
   EngineCache,
@@ -9,11 +9,12 @@ import type {
   EngineSession,
   EngineSessionOptions,
   TokenizerInfo,
-} from '../engine-api.js';
-import type { Config, DType, ParameterInfo, TokenIds } from '../types.js';
+} from '../../engine-api.js';
+import type { Config, DType, ParameterInfo, TokenIds } from '../../types.js';
 import type { Connection } from './connection.js';
-import type { ModelDescription } from './messages.js';
-import { RemoteCache, RemoteSession } from './session.js';
+import type { ModelDescription } from '../protocol/messages.js';
+import { RemoteCache } from './remote-cache.js';
+import { RemoteSession } from './remote-session.js';
 
 export class RemoteModel implements EngineModel {
   readonly config: Config;

@@ -6,11 +6,11 @@
  * which by the first promise gives the same bytes; the counters leave out what was undone and what
  * undoing it took.
  */
-import type { CallProgress, SessionState } from '../engine-api.js';
-import type { Core, ReplayOptions, Session } from '../core-api.js';
-import { verification } from '../core/verification.js';
-import { zeroWork, addWork, workArray, workFrom } from '../core/work.js';
-import { KvLensError } from '../errors.js';
+import type { CallProgress, SessionState } from '../../engine-api.js';
+import type { Core, ReplayOptions, Session } from '../../core-api.js';
+import { verification } from '../../core/verification.js';
+import { zeroWork, addWork, workArray, workFrom } from '../../core/work.js';
+import { KvLensError } from '../../errors.js';
 import type {
   ComputeType,
   Contrast,
@@ -21,9 +21,9 @@ import type {
   StepOptions,
   Verification,
   Work,
-} from '../types.js';
-import { breathe } from './breathe.js';
-import { copyOfEvidence, keptEvidence } from './moved.js';
+} from '../../types.js';
+import { yieldToMessages } from './yield-to-messages.js';
+import { copyOfEvidence, keptEvidence } from '../protocol/transfer.js';
 
 /** What a call may be given beside its arguments. */
 export interface Running {
@@ -97,7 +97,7 @@ export class WorkerSession {
       for (;;) {
         const left = session.advance();
         await onProgress?.({ done: tokens.length - left, total: tokens.length });
-        await breathe();
+        await yieldToMessages();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return this.#done(session.finish());
       }
@@ -124,7 +124,7 @@ export class WorkerSession {
         const done = nSteps - left;
         if (left === 0 || done % steps === 0)
           await running.onProgress?.({ done: (done / nSteps) * total, total });
-        await breathe();
+        await yieldToMessages();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return replay.finish();
       }

@@ -6,10 +6,10 @@
  */
 import { proxy, wrap, type Remote } from 'comlink';
 
-import { KvLensError } from '../errors.js';
-import { fromPlainError, type CallEvent, type WorkerPort } from './messages.js';
-import { nodeEndpoint, type NodePort } from './node-endpoint.js';
-import type { Call, ServiceMethods } from './service.js';
+import { KvLensError } from '../../errors.js';
+import { fromPlainError, type CallEvent, type WorkerPort } from '../protocol/messages.js';
+import { nodeEndpoint, type NodePort } from '../protocol/node-endpoint.js';
+import type { Call, ServiceMethods } from '../worker/service.js';
 
 /** A worker of `node:worker_threads`. */
 interface NodeWorker extends NodePort {
@@ -170,7 +170,10 @@ export class Connection {
 async function defaultWorker(): Promise<Worker | NodeWorker> {
   if (typeof Worker !== 'undefined') {
     // Written so that bundlers find the worker.
-    return new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'kvlens' });
+    return new Worker(new URL('../../worker.js', import.meta.url), {
+      type: 'module',
+      name: 'kvlens',
+    });
   }
   // Node. The names are kept from bundlers, which would look for them.
   const threads = 'node:worker_threads';
@@ -180,7 +183,7 @@ async function defaultWorker(): Promise<Worker | NodeWorker> {
     Worker: new (file: URL) => NodeWorker;
   };
   const base = import.meta.url;
-  return new ThreadWorker(new URL('../worker.js', base));
+  return new ThreadWorker(new URL('../../worker.js', base));
 }
 
 /** A reason that can be sent; the page keeps the real one. */

@@ -1,9 +1,9 @@
 /** Prompt to stream of tokens, on a session whose cache may hold a part of the prompt already. */
-import type { EngineGenerateRequest, GeneratedToken, GenerationResult } from '../engine-api.js';
-import * as check from '../core/arguments.js';
-import { addWork, zeroWork } from '../core/work.js';
-import { isKvLensError } from '../errors.js';
-import type { Tokenizer } from '../text/tokenizer.js';
+import type { EngineGenerateRequest, GeneratedToken, GenerationResult } from '../../engine-api.js';
+import * as check from '../../core/arguments.js';
+import { addWork, zeroWork } from '../../core/work.js';
+import { isKvLensError } from '../../errors.js';
+import type { Tokenizer } from '../../text/tokenizer.js';
 import type {
   CaptureOptions,
   Evidence,
@@ -11,8 +11,8 @@ import type {
   StepInfo,
   StepOptions,
   Work,
-} from '../types.js';
-import { breathe } from './breathe.js';
+} from '../../types.js';
+import { yieldToMessages } from './yield-to-messages.js';
 import { StopStrings } from './stop-strings.js';
 import { aborted, type Running, type WorkerSession } from './worker-session.js';
 
@@ -172,7 +172,7 @@ async function run(
       ...(evidence && { evidence }),
     });
     if (stop !== undefined) return result(stop);
-    await breathe();
+    await yieldToMessages();
     if (signal.aborted) throw aborted(signal);
     const { logits, evidence: next, ...info } = target.decode(draw.token, options);
     step = info;

@@ -1,10 +1,10 @@
 /** A checkpoint's weights into the module's memory, piece by piece: each byte is copied once. */
-import type { Core, Model } from '../core-api.js';
-import type { LoadProgress } from '../engine-api.js';
-import { KvLensError } from '../errors.js';
-import type { Checkpoint } from '../files/checkpoint.js';
-import { streamTensors } from '../files/stream-tensors.js';
-import { breathe } from './breathe.js';
+import type { Core, Model } from '../../core-api.js';
+import type { LoadProgress } from '../../engine-api.js';
+import { KvLensError } from '../../errors.js';
+import type { Checkpoint } from '../../files/checkpoint.js';
+import { streamTensors } from '../../files/stream-tensors.js';
+import { yieldToMessages } from './yield-to-messages.js';
 
 /** What wasm32 can address. */
 const ADDRESSABLE = 2 ** 32;
@@ -38,23 +38,25 @@ export async function loadWeights(
     const total = checkpoint.totalBytes;
     const share = onProgress === undefined ? total : total * REPORT_SHARE;
     let done = 0;
-    let told = { bytes: 0, time: performance.now() };
-    let heard: unknown;
+    let lastReport = { bytes: 0, time: performance.now() };
+    let reportHandled: unknown;
     for await (const { tensor, offset, bytes } of streamTensors(checkpoint, { signal })) {
       if (offset === 0) builder.allocate(tensor.name, tensor.dtype);
       builder.write(tensor.name, offset, bytes);
       if (offset + bytes.byteLength === tensor.byteLength) builder.seal(tensor.name);
       done += bytes.byteLength;
-      const due = done - told.bytes >= share || performance.now() - told.time >= PAUSE_MILLISECONDS;
+      const due =
+        done - lastReport.bytes >= share ||
+        performance.now() - lastReport.time >= PAUSE_MILLISECONDS;
       if (done < total && !due) continue;
       // The page deals with a report while more is loaded, but never with two.
-      await heard;
-      heard = onProgress?.({ stage: 'load', bytes: done, total });
+      await reportHandled;
+      reportHandled = onProgress?.({ stage: 'load', bytes: done, total });
       // Blobs and buffers come without a pause, in which an abort could arrive.
-      await breathe();
+      await yieldToMessages();
       if (signal.aborted)
         throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);
-      told = { bytes: done, time: performance.now() };
+      lastReport = { bytes: done, time: performance.now() };
     }
     return builder.finish();
   } finally {

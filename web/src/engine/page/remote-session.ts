@@ -1,8 +1,6 @@
-/** The page's side of a session and of its cache. */
+/** The page's side of a session. */
 import type {
-  CacheRow,
   CallOptions,
-  EngineCache,
   EngineGenerateRequest,
   EngineModel,
   EngineReplayOptions,
@@ -10,7 +8,7 @@ import type {
   GenerationStream,
   LongCallOptions,
   SessionState,
-} from '../engine-api.js';
+} from '../../engine-api.js';
 import type {
   CaptureOptions,
   ComputeType,
@@ -18,7 +16,6 @@ import type {
   Draw,
   Evidence,
   FloatArray,
-  KvDType,
   RankedToken,
   Replay,
   SamplingOptions,
@@ -28,65 +25,11 @@ import type {
   TokenIds,
   Verification,
   Work,
-} from '../types.js';
+} from '../../types.js';
 import type { CallHooks, Connection } from './connection.js';
-import type { CacheDescription, SessionDescription } from './messages.js';
-import { TokenStream } from './stream.js';
-
-export class RemoteCache implements EngineCache {
-  readonly id: number;
-  readonly compute: ComputeType;
-  readonly kvDtype: KvDType;
-  readonly capacity: number;
-  readonly nLayers: number;
-  readonly bytes: number;
-  readonly connection: Connection;
-
-  constructor(
-    connection: Connection,
-    { id, compute, kvDtype, capacity, nLayers, bytes }: CacheDescription,
-  ) {
-    this.connection = connection;
-    this.id = id;
-    this.compute = compute;
-    this.kvDtype = kvDtype;
-    this.capacity = capacity;
-    this.nLayers = nLayers;
-    this.bytes = bytes;
-  }
-
-  len(): Promise<number> {
-    return this.connection.call('cacheLen', [this.id]);
-  }
-
-  async tokens(): Promise<Uint32Array<ArrayBuffer>> {
-    return (await this.connection.call('cacheTokens', [this.id])) as Uint32Array<ArrayBuffer>;
-  }
-
-  row(layer: number, kvHead: number, position: number): Promise<CacheRow> {
-    return this.connection.call('cacheRow', [this.id, layer, kvHead, position]);
-  }
-
-  layer(index: number): Promise<{ keys: Tensor; values: Tensor }> {
-    return this.connection.call('cacheLayer', [this.id, index]);
-  }
-
-  contentHashes(nRows?: number): Promise<string[]> {
-    return this.connection.call('contentHashes', [this.id, nRows]);
-  }
-
-  prefixHashes(lengths: readonly number[]): Promise<string[][]> {
-    return this.connection.call('prefixHashes', [this.id, lengths]);
-  }
-
-  dispose(): Promise<void> {
-    return this.connection.call('disposeCache', [this.id]);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
-  }
-}
+import type { SessionDescription } from '../protocol/messages.js';
+import { RemoteCache } from './remote-cache.js';
+import { TokenStream } from './token-stream.js';
 
 /** Without what cannot be sent. */
 function sent({ logits, ...options }: StepOptions): StepOptions {

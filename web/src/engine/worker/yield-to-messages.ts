@@ -1,16 +1,18 @@
-/** Lets the worker see its messages: an abort, or another session's call. */
 let channel: MessageChannel | undefined;
 const waiting: (() => void)[] = [];
 
-/** Resolves after the messages that have arrived so far. */
-export function breathe(): Promise<void> {
+/**
+ * Resolves once the messages that have arrived so far have been handled, so that a long call lets
+ * the worker see an abort or a call of another session.
+ */
+export function yieldToMessages(): Promise<void> {
   const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };
   if (setImmediate !== undefined) {
-    // Node, which would deliver a port's own messages over and over before it looks at another
-    // port.
+    // Node delivers all messages of one port before it looks at another port, so a channel would
+    // starve the page's messages.
     return new Promise((resolve) => void setImmediate(resolve));
   }
-  // A timer would wait for 4 ms in browsers.
+  // In browsers a timer would wait for at least 4 ms.
   channel ??= openChannel();
   const { port2 } = channel;
   return new Promise((resolve) => {
@@ -21,7 +23,7 @@ export function breathe(): Promise<void> {
 
 function openChannel(): MessageChannel {
   const opened = new MessageChannel();
-  // One message for each that waits, in their order.
+  // One message wakes one waiting call, in order.
   opened.port1.onmessage = () => waiting.shift()?.();
   return opened;
 }

@@ -12,15 +12,15 @@ import {
   type ErrorCode,
   type ErrorContexts,
   type SiteContext,
-} from '../errors.js';
-import type { ComputeType, Config, KvDType, ModuleInfo } from '../types.js';
+} from '../../errors.js';
+import type { ComputeType, Config, KvDType, ModuleInfo } from '../../types.js';
 import type {
   CallProgress,
   EngineModelInfo,
   GeneratedToken,
   LoadProgress,
   TokenizerInfo,
-} from '../engine-api.js';
+} from '../../engine-api.js';
 
 /** An error as plain data. */
 export interface PlainError {

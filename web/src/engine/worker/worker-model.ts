@@ -1,16 +1,22 @@
 /** A model in the worker with what its checkpoint brought along. */
-import type { Core, Model } from '../core-api.js';
-import type { ChatMessage, EngineModelInfo, LoadProgress, TokenizerInfo } from '../engine-api.js';
-import { KvLensError } from '../errors.js';
-import { opfsStore } from '../files/blob-stores.js';
-import { DownloadCache } from '../files/download-cache.js';
-import { openCheckpoint } from '../files/open-checkpoint.js';
-import { baseName } from '../files/source.js';
-import { ChatTemplate } from '../text/chat.js';
-import { createTokenizer, type Tokenizer } from '../text/tokenizer.js';
-import type { DType } from '../types.js';
-import { loadWeights } from './load.js';
-import { openSource, type PortableSource } from './sources.js';
+import type { Core, Model } from '../../core-api.js';
+import type {
+  ChatMessage,
+  EngineModelInfo,
+  LoadProgress,
+  TokenizerInfo,
+} from '../../engine-api.js';
+import { KvLensError } from '../../errors.js';
+import { opfsStore } from '../../files/blob-stores.js';
+import { DownloadCache } from '../../files/download-cache.js';
+import { openCheckpoint } from '../../files/open-checkpoint.js';
+import { baseName } from '../../files/source.js';
+import { ChatTemplate } from '../../text/chat.js';
+import { createTokenizer, type Tokenizer } from '../../text/tokenizer.js';
+import type { DType } from '../../types.js';
+import { loadWeights } from './load-weights.js';
+import type { PortableSource } from '../protocol/portable-source.js';
+import { openSource } from './open-source.js';
 
 export class WorkerModel {
   readonly model: Model;

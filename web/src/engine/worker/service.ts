@@ -2,9 +2,9 @@
  * What the worker does: one instance of the module, and models, caches and sessions by number.
  * The page's side of every method is in the files named after what it returns.
  */
-import * as check from '../core/arguments.js';
-import { startCore } from '../core/core.js';
-import type { Core, KvCache, ParameterInput, ReplayOptions } from '../core-api.js';
+import * as check from '../../core/arguments.js';
+import { startCore } from '../../core/core.js';
+import type { Core, KvCache, ParameterInput, ReplayOptions } from '../../core-api.js';
 import type {
   CacheRow,
   CallProgress,
@@ -15,8 +15,8 @@ import type {
   GenerationResult,
   LoadProgress,
   SessionState,
-} from '../engine-api.js';
-import { KvLensError } from '../errors.js';
+} from '../../engine-api.js';
+import { KvLensError } from '../../errors.js';
 import type {
   ConfigInput,
   Contrast,
@@ -36,15 +36,15 @@ import type {
   TokenIds,
   Verification,
   Work,
-} from '../types.js';
+} from '../../types.js';
 import { generate, tokenRequest } from './generation.js';
 import type {
   CacheDescription,
   CallEvent,
   ModelDescription,
   SessionDescription,
-} from './messages.js';
-import type { PortableSource } from './sources.js';
+} from '../protocol/messages.js';
+import type { PortableSource } from '../protocol/portable-source.js';
 import { WorkerModel } from './worker-model.js';
 import { aborted, WorkerSession, type Running } from './worker-session.js';
 
