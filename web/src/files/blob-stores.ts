@@ -1,11 +1,11 @@
 /**
- * The two places where a download cache can keep its files: memory, and the browser's own file
- * system of the origin (OPFS).
+ * The two places where a download cache can keep its files: memory, and the private file system
+ * that the browser gives to each origin (OPFS).
  */
 import { KvLensError } from '../errors.js';
 import type { BlobStore } from './download-cache.js';
 
-/** A store that lives as long as the page: for tests, and to open a URL twice with one download. */
+/** A store in memory, for tests and for opening a URL twice with one download. */
 export function memoryStore(): BlobStore {
   const blobs = new Map<string, Blob>();
   return {
@@ -25,7 +25,7 @@ export function memoryStore(): BlobStore {
 }
 
 /**
- * A store in the origin's private file system, in a folder of its own.
+ * A store in its own folder of the origin's private file system.
  * Errors: cache_unavailable (not a browser, not a secure context, or storage is blocked).
  */
 export async function opfsStore(folder = 'kvlens-downloads'): Promise<BlobStore> {

@@ -1,15 +1,16 @@
 /**
- * What every format is turned into: a decoder's configuration and where the bytes of each of its
- * parameters lie. A `Checkpoint` that exists is complete and consistent; no weight has been read.
+ * `Checkpoint`, the description of a model that every format is turned into: a configuration and
+ * the place of each parameter's bytes. A `Checkpoint` that exists is complete and consistent. No
+ * weight has been read.
  */
 import type { TokenizerData } from '../text/tokenizer-data.js';
 import type { Config, DType, ParameterSpec } from '../types.js';
 import { dtypes } from './dtypes.js';
-import { invalid, show, unsupported } from './refuse.js';
+import { invalid, show, unsupported } from './file-errors.js';
 import type { ByteSource } from './source.js';
 import type { FileTensor } from './tensor-table.js';
 
-/** Where the bytes of one parameter lie. */
+/** The place of one parameter's bytes. */
 export interface CheckpointTensor {
   /** The core's name: `token_embedding`, `layers.0.q_proj`, ... */
   readonly name: string;
@@ -33,18 +34,18 @@ export interface Checkpoint {
   readonly format: CheckpointFormat;
   /** As the file names it: `llama`, `mistral`, `qwen2`, `qwen3`. */
   readonly architecture: string;
-  /** The model's own name, where the file tells one. */
+  /** The model's name, if the file states one. */
   readonly name: string | undefined;
   readonly config: Config;
   /** Every parameter that `config` calls for, in the core's order. */
   readonly tensors: readonly CheckpointTensor[];
   /** Sum of the tensors' `byteLength`. */
   readonly totalBytes: number;
-  /** Undefined where the checkpoint comes without one. */
+  /** Undefined if the checkpoint has none. */
   readonly tokenizer: TokenizerData | undefined;
-  /** Source of the chat template, where the checkpoint has one. */
+  /** Source of the chat template, if the checkpoint has one. */
   readonly chatTemplate: string | undefined;
-  /** What the file says about itself, for display. */
+  /** The file's metadata, for display. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
@@ -83,7 +84,7 @@ export function parameterSpecs(config: Config): ParameterSpec[] {
   return specs;
 }
 
-/** Largest value of each dimension: far beyond any model, far below where products overflow. */
+/** The largest value of each dimension: beyond any model, too small for products to overflow. */
 export const limits = {
   nLayers: 4096,
   nHeads: 65536,
@@ -94,7 +95,7 @@ export const limits = {
   maxSeqLen: 2 ** 31 - 1,
 } as const;
 
-/** How a format names what `checkConfig` complains about. */
+/** A format's names of the fields that `checkConfig` checks. */
 export interface FieldNames {
   readonly nHeads: string;
   readonly nKvHeads: string;
@@ -102,7 +103,7 @@ export interface FieldNames {
 }
 
 /**
- * The relations between fields, whose ranges the reader of the format has checked.
+ * Checks the relations between fields. The reader of the format has checked their ranges.
  * Errors: invalid_file.
  */
 export function checkConfig(file: string, config: Config, names: FieldNames): void {
@@ -116,10 +117,10 @@ export function checkConfig(file: string, config: Config, names: FieldNames): vo
 }
 
 /**
- * Finds each parameter of `config` among the file's tensors. `canonicalName` gives a tensor's name
- * in the core, or undefined for one that no such model has.
- * Errors: invalid_file (missing tensor, wrong shape), unsupported_file (extra tensor, a vector in
- * blocks).
+ * Finds each parameter of `config` among the file's tensors. `canonicalName` translates a tensor's
+ * name into the core's, or returns undefined for a name that no such model has.
+ * Errors: invalid_file (missing tensor, wrong shape), unsupported_file (an extra tensor, a vector
+ * stored in blocks).
  */
 export function bindTensors(
   file: string,

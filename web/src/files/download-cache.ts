@@ -1,10 +1,10 @@
 /**
- * Downloads kept between visits.
+ * Keeps downloads between visits.
  *
- * One entry a URL: the bytes, and a record of the ETag, the length and a SHA-256 of every 4 MB. The
- * record is written last, so that a download cut short leaves no entry. An entry is used only if
- * the server still has the same ETag and every hash agrees; anything else is dropped and fetched
- * again. A resource without an ETag is not cached, because nothing would tell that it has changed.
+ * There is one entry per URL: the bytes, and a record of the ETag, the length and one SHA-256 per
+ * 4 MB. The record is written last, so an interrupted download leaves no entry. An entry is used
+ * only if the server still has the same ETag and every hash agrees. Otherwise it is dropped and
+ * fetched again. A resource without an ETag is not cached, because a change would go unnoticed.
  */
 import { KvLensError } from '../errors.js';
 import { isObject } from './json.js';
@@ -14,15 +14,15 @@ import { blobSource, type ByteSource } from './source.js';
 
 /** Where the cache keeps its files. */
 export interface BlobStore {
-  /** Undefined where there is none of that name. */
+  /** The blob of that name, or undefined if there is none. */
   get(name: string): Promise<Blob | undefined>;
-  /** Replaces what was there; after an error there is nothing of that name. */
+  /** Replaces the blob of that name. After an error there is no blob of that name. */
   put(name: string, pieces: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Does nothing where there is none of that name. */
+  /** Deletes the blob of that name, if there is one. */
   delete(name: string): Promise<void>;
 }
 
-/** How a download is made and watched. */
+/** Options of a download. */
 export interface DownloadOptions extends HttpOptions {
   readonly onProgress?: OnProgress;
 }
@@ -42,9 +42,10 @@ export class DownloadCache {
   constructor(private readonly store: BlobStore) {}
 
   /**
-   * The resource at `url`, from the store if it is there and whole, else downloaded into it first;
-   * undefined where the server answers 404 or 410. Errors: network_error, truncated_file, aborted,
-   * cache_unavailable (no room); the store then holds no entry for the URL, or the one it had.
+   * The resource at `url`. It comes from the store if the store has an intact copy; otherwise it is
+   * downloaded into the store first. The result is undefined if the server answers 404 or 410.
+   * Errors: network_error, truncated_file, aborted, cache_unavailable (no room). After an error the
+   * store holds either no entry for the URL or the previous one.
    */
   async open(url: string | URL, options: DownloadOptions = {}): Promise<ByteSource | undefined> {
     const remote = await openHttp(url, options);
@@ -63,7 +64,7 @@ export class DownloadCache {
     return blobSource(blob, remote.name);
   }
 
-  /** Forgets `url`. */
+  /** Deletes the entry of `url`. */
   async delete(url: string | URL): Promise<void> {
     await this.remove(await sha256(new TextEncoder().encode(String(url))));
   }

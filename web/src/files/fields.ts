@@ -1,19 +1,19 @@
-/** The named values of a file, with typed and checked access. */
-import { invalid } from './refuse.js';
+/** Typed and checked access to the named values of a file. */
+import { invalid } from './file-errors.js';
 
 /** Errors of every method: invalid_file. */
 export abstract class Fields {
   protected constructor(readonly file: string) {}
 
-  /** Undefined where the field is absent. */
+  /** The value as it is, or undefined if the field is absent. */
   abstract raw(field: string): unknown;
 
-  /** What messages call a field. */
+  /** The name of a field in messages. */
   name(field: string): string {
     return field;
   }
 
-  /** An integer in `[least, most]`; `fallback` where the field is absent. */
+  /** An integer in `[least, most]`, or `fallback` if the field is absent. */
   integer(field: string, least: number, most: number, fallback?: number): number {
     const value = this.raw(field) ?? fallback;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
@@ -22,7 +22,7 @@ export abstract class Fields {
     return value;
   }
 
-  /** A finite positive number. */
+  /** A finite positive number, or `fallback` if the field is absent. */
   positive(field: string, fallback?: number): number {
     const value = this.raw(field) ?? fallback;
     if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {

@@ -10,7 +10,7 @@ import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from 
 import { GgufMetadata, readGguf, type GgufFile } from './gguf.js';
 import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
 import { own } from './json.js';
-import { invalid, show, unsupported } from './refuse.js';
+import { invalid, show, unsupported } from './file-errors.js';
 import { linearFactors } from './rope.js';
 import { baseName, openRequired, type ByteSource, type OpenByName } from './source.js';
 import { checkTensorTable, type FileTensor } from './tensor-table.js';

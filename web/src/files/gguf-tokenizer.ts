@@ -9,7 +9,7 @@ import {
   type SpecialTokens,
 } from '../text/tokenizer-data.js';
 import type { GgufMetadata } from './gguf.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 
 const prefix = 'tokenizer.ggml';
 

@@ -1,13 +1,13 @@
 /**
  * The GGUF container, versions 1 to 3: metadata and tensor table.
  *
- * The header has no length field, so a prefix of the file is read, and a longer one where that is
- * not enough; nothing but the header is parsed. Every count is checked against the bytes that are
- * left before anything is allocated, so that a hostile file costs no more memory than its own size.
+ * The header has no length field, so a prefix of the file is read, and a longer one if that is not
+ * enough. Only the header is parsed. Every count is checked against the remaining bytes before
+ * anything is allocated, so a hostile file costs no more memory than its own size.
  */
 import { dtypeByName, dtypeList, ggmlTypeName } from './dtypes.js';
 import { Fields } from './fields.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
 
@@ -25,7 +25,7 @@ export interface GgufFile {
 
 const firstWindow = 1 << 20;
 const longestHeader = 256 << 20;
-const longestKey = 65535; // the specification's own limit
+const longestKey = 65535; // the limit of the specification
 const mostEntries = 65536;
 const deepestArray = 4;
 const alignments = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -37,9 +37,7 @@ const alignments = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
  */
 export async function readGguf(source: ByteSource, signal?: AbortSignal): Promise<GgufFile> {
   const reader = new HeaderReader(source);
-  /**
-   * What `parse` makes of the next bytes, for which more of the file is read until they suffice.
-   */
+  /** Parses the next bytes, after reading as much of the file as that takes. */
   const next = async <T>(parse: (reader: HeaderReader) => T): Promise<T> => {
     for (const begin = reader.offset; ; reader.offset = begin) {
       try {
@@ -70,7 +68,7 @@ export async function readGguf(source: ByteSource, signal?: AbortSignal): Promis
   return { source, version: reader.version, metadata, tensors };
 }
 
-/** Not an error of the file: more of it must be read. */
+/** Not an error of the file: more of it must be read first. */
 class WindowTooShort extends Error {}
 
 /** Takes values from the part of a file that has been read so far. */
@@ -89,8 +87,8 @@ class HeaderReader {
   }
 
   /**
-   * Reads on, so that four times as much is there. Errors: unsupported_file and those of the
-   * source.
+   * Reads more of the file, up to four times as much as before. Errors: unsupported_file and those
+   * of the source.
    */
   async widen(signal: AbortSignal | undefined): Promise<void> {
     const { bytes, source } = this;
@@ -127,7 +125,7 @@ class HeaderReader {
   u64(): number | bigint {
     const start = this.take(8);
     const high = this.view.getUint32(start + 4, true);
-    // A number where it is one: a bigint is an allocation, and a vocabulary has a length a token.
+    // Prefer a number: a bigint is an allocation, and a vocabulary has one length per token.
     if (high >= 2 ** 21) return this.view.getBigUint64(start, true);
     return high * 2 ** 32 + this.view.getUint32(start, true);
   }
@@ -157,13 +155,13 @@ class HeaderReader {
   }
 
   /**
-   * `count` strings, decoded in one go: a call of the decoder costs as much as dozens of letters,
-   * and vocabularies have a hundred thousand tokens.
+   * Reads `count` strings and decodes them all at once: one call of the decoder costs as much as
+   * dozens of letters, and vocabularies have a hundred thousand tokens.
    */
   strings(field: string, count: number): string[] {
     const { bytes } = this;
     const begin = this.offset;
-    // One for all arrays of a file: many empty ones are not to cost its size each.
+    // One buffer for all arrays of a file, so that many empty arrays do not cost its size each.
     const joined = (this.joined ??= new Uint8Array(bytes.length));
     const lengths = new Uint32Array(count);
     const what = `length of ${field}`;
@@ -173,7 +171,7 @@ class HeaderReader {
       const length = this.count(what, 1, longestHeader);
       const start = this.take(length);
       separable &&= length === 0 || !isContinuation(bytes[start]!);
-      let units = 0; // of UTF-16: one a character, two where UTF-8 takes four bytes
+      let units = 0; // UTF-16 units: one per character, two if UTF-8 takes four bytes
       for (let at = start; at < start + length; ++at) {
         const byte = bytes[at]!;
         if (!isContinuation(byte)) units += byte >= 0xf0 ? 2 : 1;
@@ -185,7 +183,7 @@ class HeaderReader {
     try {
       text = separable ? this.utf8.decode(joined.subarray(0, size)) : undefined;
     } catch {
-      // One of them is not UTF-8; below it is found.
+      // One of them is not UTF-8; decoding one by one finds it.
     }
     if (text === undefined) this.offset = begin;
     const result = new Array<string>(count);
@@ -235,7 +233,7 @@ class HeaderReader {
     return byte === 1;
   }
 
-  /** `count` 32-bit integers or floats: a vocabulary has one or two of them a token. */
+  /** Reads `count` 32-bit integers or floats: a vocabulary has one or two of them per token. */
   private words(type: 5 | 6, count: number): number[] {
     const { view } = this;
     let at = this.take(4 * count);
@@ -257,7 +255,7 @@ class HeaderReader {
       throw invalid(this.file, `element type of ${key}`, type, '0 to 12');
     }
     const count = this.count(`length of ${key}`, entryBytes, longestHeader);
-    // So that memory is taken for as many entries only as there are bytes of.
+    // Never allocate more entries than the file has bytes for.
     this.need(count * entryBytes);
     if (type === 8) return this.strings(key, count);
     if (type === 5 || type === 6) return this.words(type, count);
@@ -267,7 +265,7 @@ class HeaderReader {
   }
 }
 
-/** Of UTF-8: not the first byte of a character. */
+/** Whether a byte of UTF-8 continues a character. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
@@ -277,7 +275,7 @@ function narrow(value: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** What stands before the metadata. */
+/** Parses the part before the metadata. */
 function parseStart(reader: HeaderReader): {
   readonly tensorCount: number;
   readonly entryCount: number;
@@ -301,7 +299,7 @@ function parseStart(reader: HeaderReader): {
   return { tensorCount, entryCount };
 }
 
-/** Entry `index` of the metadata, whose key none of those before it has. */
+/** Parses entry `index` of the metadata, whose key must be new. */
 function parseEntry(
   reader: HeaderReader,
   index: number,
@@ -314,7 +312,7 @@ function parseEntry(
   return [key, reader.value(key, reader.u32())];
 }
 
-/** One entry of the tensor table, its offset still from the start of the data. */
+/** Parses one entry of the tensor table. Its offset is from the start of the data. */
 function parseTensor(reader: HeaderReader, index: number, alignment: number): FileTensor {
   const { file, source } = reader;
   const name = reader.string(`tensor name ${index}`, longestKey);
@@ -340,7 +338,7 @@ function parseTensor(reader: HeaderReader, index: number, alignment: number): Fi
   return { name, dtype, shape, source, byteOffset, byteLength };
 }
 
-/** Whether a source begins as a GGUF file does. */
+/** Whether a source begins like a GGUF file. */
 export async function isGguf(source: ByteSource, signal?: AbortSignal): Promise<boolean> {
   if (source.size < 4) return false;
   return new TextDecoder('latin1').decode(await source.read(0, 4, signal)) === 'GGUF';

@@ -7,7 +7,7 @@ import type { TokenizerJsonData } from '../text/tokenizer-data.js';
 import { bindTensors, totalBytesOf, type Checkpoint } from './checkpoint.js';
 import { displayedConfig, hfConfig, hfStopIds } from './hf-config.js';
 import { isObject, JsonFields, own, readJson, type JsonObject } from './json.js';
-import { invalid } from './refuse.js';
+import { invalid } from './file-errors.js';
 import { readSafetensors } from './safetensors.js';
 import { baseName, openRequired, type ByteSource, type OpenByName } from './source.js';
 import { checkTensorTable, type FileTensor } from './tensor-table.js';

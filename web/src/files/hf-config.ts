@@ -7,7 +7,7 @@
 import type { Config, RopeSpec } from '../types.js';
 import { checkConfig, limits } from './checkpoint.js';
 import { isObject, own, type JsonFields } from './json.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 import { linearFactors, llama3Factors } from './rope.js';
 
 interface Family {

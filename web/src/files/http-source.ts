@@ -1,32 +1,32 @@
 /**
  * A ByteSource over HTTP.
  *
- * One probe (`Range: bytes=0-0`) tells the size and whether the server serves ranges. With ranges
- * every read is its own request. Without them one response is read forwards and kept open between
- * reads, so that a file read in order is downloaded once and never held in memory; a read that goes
- * backwards starts the download again. A server that does not even tell the size has its body held
- * whole.
+ * One probe (`Range: bytes=0-0`) finds the size and whether the server supports ranges. With
+ * ranges, every read is one request. Without them, one response is read forwards and stays open
+ * between reads, so a file that is read in order is downloaded once and never held in memory. A
+ * read that goes backwards starts the download again. If the server does not state the size, the
+ * whole body is held in memory.
  */
 import { KvLensError } from '../errors.js';
 import { bufferSource, checkRange, throwIfAborted, truncated, type ByteSource } from './source.js';
 
-/** How requests are made. */
+/** Options of requests. */
 export interface HttpOptions {
   /** Used instead of the global `fetch`, for example to add headers. */
   readonly fetch?: typeof fetch;
   readonly signal?: AbortSignal;
 }
 
-/** A source over HTTP and what identifies the version of the resource that it reads. */
+/** A source over HTTP, with the validator of the version that it reads. */
 export interface HttpSource extends ByteSource {
-  /** The strong or weak validator that the server gave, if any. */
+  /** The strong or weak ETag that the server sent, if any. */
   readonly etag: string | undefined;
-  /** Ends a response that is kept open between reads; a later read starts another. */
+  /** Ends the response that stays open between reads. A later read starts another one. */
   close(): void;
 }
 
 /**
- * Opens `url`; `undefined` where the server answers 404 or 410.
+ * Opens `url`. The result is undefined if the server answers 404 or 410.
  * Errors: network_error, aborted.
  */
 export async function openHttp(
@@ -93,12 +93,12 @@ class Client {
     return response;
   }
 
-  /** Size where Content-Range is hidden from cross-origin scripts, as Content-Length never is. */
+  /** The size, if Content-Range is hidden from cross-origin scripts. Content-Length never is. */
   async sizeByHead(signal: AbortSignal | undefined): Promise<number | undefined> {
     return lengthOf(await this.request(signal, undefined, [405, 501], 'HEAD'));
   }
 
-  /** Turns whatever `action` rejects with into this package's errors. */
+  /** Runs `action` and turns whatever it rejects with into a KvLensError. */
   async guard<T>(signal: AbortSignal | undefined, action: () => Promise<T>): Promise<T> {
     throwIfAborted(signal);
     try {
@@ -135,7 +135,7 @@ class RangedSource implements HttpSource {
     this.name = client.url;
   }
 
-  // Every read ends its own response.
+  // No response stays open between reads.
   close(): void {}
 
   async read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array> {
@@ -165,7 +165,7 @@ class RangedSource implements HttpSource {
     let received = 0;
     for await (const piece of bodyOf(this.client, response, signal)) {
       received += piece.byteLength;
-      if (received > length) throw this.client.changed('a range is longer than asked for');
+      if (received > length) throw this.client.changed('a range is longer than requested');
       yield piece;
     }
     if (received < length) throw truncated(this.name, offset + length, offset + received);
@@ -310,7 +310,7 @@ function startOf(response: Response): number | undefined {
   return parseSize(/^bytes (\d+)-/.exec(response.headers.get('content-range') ?? '')?.[1]);
 }
 
-// The length of an encoded body says nothing about the bytes that the reader gets.
+// The length of an encoded body is not the number of bytes that a reader gets.
 function lengthOf(response: Response): number | undefined {
   if (!response.ok) return undefined;
   const encoding = response.headers.get('content-encoding');

@@ -1,8 +1,8 @@
 /**
- * Strict JSON: `JSON.parse` keeps the last of two equal keys without a word, here that is an error.
+ * Strict JSON: `JSON.parse` silently keeps the last of two equal keys; here they are an error.
  */
 import { Fields } from './fields.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 import type { ByteSource } from './source.js';
 
 /** An object as JSON.parse makes it. */
@@ -12,7 +12,7 @@ const largestJson = 256 << 20; // far above any tokenizer.json
 
 /**
  * Reads a whole file as one JSON object.
- * Errors: invalid_file (not UTF-8, not JSON, not an object, an equal key twice), unsupported_file
+ * Errors: invalid_file (not UTF-8, not JSON, not an object, a repeated key), unsupported_file
  * (over 256 MB) and those of the source.
  */
 export async function readJson(source: ByteSource, signal?: AbortSignal): Promise<JsonObject> {
@@ -22,7 +22,7 @@ export async function readJson(source: ByteSource, signal?: AbortSignal): Promis
   return parseJson(source.name, 'contents', await source.read(0, source.size, signal));
 }
 
-/** Errors: invalid_file. */
+/** Parses `bytes` as one JSON object. Errors: invalid_file. */
 export function parseJson(file: string, field: string, bytes: Uint8Array): JsonObject {
   let text: string;
   let value: unknown;
@@ -38,17 +38,17 @@ export function parseJson(file: string, field: string, bytes: Uint8Array): JsonO
   return value;
 }
 
-/** Whether a JSON value is an object, not an array. */
+/** Whether a JSON value is an object and not an array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `object[key]`, unless it is inherited: a file may name a key `constructor`. */
+/** `object[key]` if it is not inherited: a file may contain a key `constructor`. */
 export function own<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** The first key that stands twice in one object of `text`, which must be valid JSON. */
+/** The first key that occurs twice in one object of `text`, which must be valid JSON. */
 function repeatedKey(text: string): string | undefined {
   // The keys of each open object; undefined for an array.
   const open: (Set<string> | undefined)[] = [];
@@ -70,25 +70,25 @@ function repeatedKey(text: string): string | undefined {
   return undefined;
 }
 
-/** Where the closing quote is of the string that opens at `begin`. */
+/** Index of the closing quote of the string that opens at `begin`. */
 function endOfString(text: string, begin: number): number {
   let at = begin + 1;
   while (text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
   return at;
 }
 
-/** Whether a colon follows from `at` on. */
+/** Whether the next character from `at` on is a colon, apart from white space. */
 function isKey(text: string, at: number): boolean {
   while (text.charAt(at) <= ' ' && at < text.length) ++at;
   return text.charAt(at) === ':';
 }
 
-/** The fields of a JSON object; one that is null counts as absent. */
+/** The fields of a JSON object. A field that is null counts as absent. */
 export class JsonFields extends Fields {
   constructor(
     file: string,
     private readonly object: JsonObject,
-    /** Put before field names in messages. */
+    /** Prefix of field names in messages. */
     private readonly path = '',
   ) {
     super(file);
@@ -106,7 +106,7 @@ export class JsonFields extends Fields {
     return Object.keys(this.object);
   }
 
-  /** Whether the field is there, even if it is null. */
+  /** Whether the object contains the field, even as null. */
   has(field: string): boolean {
     return Object.hasOwn(this.object, field);
   }

@@ -2,13 +2,13 @@
  * llama2.c's `.bin` (the format without a version, as in the tinyllamas checkpoints) and its
  * tokenizer.bin.
  *
- * The file is a header of seven int32 and then every tensor in f32, in a fixed order and with no
- * table: its length is the one thing that can tell it from anything else, and must be exact.
+ * The file is a header of seven int32, followed by every tensor in f32 in a fixed order. There is
+ * no table, so only the exact length tells such a file from any other.
  */
 import { TokenType, type SentencePieceData } from '../text/tokenizer-data.js';
 import type { Config } from '../types.js';
 import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from './checkpoint.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 import type { FileTensor } from './tensor-table.js';
 
@@ -16,7 +16,7 @@ const headerBytes = 28;
 const versionedMagic = 0x616b3432; // "ak42": the later, versioned exports
 
 /**
- * Describes a llama2.c model. Without `tokenizer` there is none.
+ * Describes a llama2.c model. Its tokenizer comes from `tokenizer`, the open tokenizer.bin.
  * Errors: invalid_file, unsupported_file, truncated_file and those of the sources.
  */
 export async function llama2cCheckpoint(
@@ -80,7 +80,7 @@ function readConfig(source: ByteSource, view: DataView): Config {
   return config;
 }
 
-/** Where each tensor lies: one kind after the other, each for all layers. */
+/** The place of each tensor: one kind after the other, each for all layers. */
 function layOut(source: ByteSource, config: Config): FileTensor[] {
   const { nLayers, dModel, dFf, headDim, vocabSize } = config;
   const qWidth = config.nHeads * headDim;
@@ -106,7 +106,7 @@ function layOut(source: ByteSource, config: Config): FileTensor[] {
   placeLayers('down_proj', [dModel, dFf]);
   placeLayers('up_proj', [dFf, dModel]);
   place('final_norm', [dModel]);
-  byteOffset += 4 * config.maxSeqLen * headDim; // cosines and sines, which the core makes itself
+  byteOffset += 4 * config.maxSeqLen * headDim; // cosines and sines, which the core computes
   if (!config.tiedEmbedding) place('lm_head', [vocabSize, dModel]);
   if (byteOffset > source.size) throw truncated(source.name, byteOffset, source.size);
   if (byteOffset < source.size) {
@@ -118,7 +118,7 @@ function layOut(source: ByteSource, config: Config): FileTensor[] {
 
 const largestTokenizer = 256 << 20;
 
-/** Scores and pieces of a SentencePiece model; the roles of the first 259 ids are fixed. */
+/** Reads the scores and pieces of a SentencePiece model. The first 259 ids have fixed roles. */
 async function readTokenizer(
   source: ByteSource,
   vocabSize: number,
@@ -155,7 +155,7 @@ async function readTokenizer(
       throw invalid(file, `token ${id}`, 'not UTF-8', 'UTF-8');
     }
     offset += length;
-    // The file has spaces for U+2581 and line breaks around <s> and </s>.
+    // The file writes U+2581 as a space and puts line breaks around <s> and </s>.
     tokens.push(id < 259 ? text.trim() : text.replaceAll(' ', '\u2581'));
     types.push(typeOf(file, id, text));
   }

@@ -1,5 +1,5 @@
 /**
- * From whatever a person has (a URL, a dropped file, several files, a buffer) to a `Checkpoint`.
+ * Opens a checkpoint from a URL, a dropped file, several files or a buffer.
  */
 import { KvLensError } from '../errors.js';
 import type { Checkpoint } from './checkpoint.js';
@@ -10,7 +10,7 @@ import { hfCheckpoint, safetensorsIndexName, safetensorsName } from './hf-checkp
 import { openHttp } from './http-source.js';
 import { llama2cCheckpoint } from './llama2c.js';
 import type { OnProgress } from './progress.js';
-import { unsupported } from './refuse.js';
+import { unsupported } from './file-errors.js';
 import {
   baseName,
   blobSource,
@@ -27,27 +27,27 @@ export type FileData = Blob | ArrayBuffer | Uint8Array | ByteSource;
 /**
  * A checkpoint:
  * - a URL (string or URL) of a .gguf, of the first file of a split one, of a .safetensors or its
- *   index, of a llama2.c .bin, or of a folder in Hugging Face's layout (ends in `/`); further files
- *   are looked for beside it;
- * - one file as File, Blob, ArrayBuffer or Uint8Array, when it needs no other;
+ *   index, of a llama2.c .bin, or of a folder in Hugging Face's layout (ends in `/`). Other files
+ *   are expected beside it;
+ * - one file as File, Blob, ArrayBuffer or Uint8Array, if the model needs no other;
  * - several Files, or an object from file name to bytes.
  */
 export type CheckpointInput =
   string | URL | FileData | readonly File[] | Readonly<Record<string, FileData>>;
 
-/** How a checkpoint is opened. */
+/** Options of `openCheckpoint`. */
 export interface OpenOptions {
   readonly signal?: AbortSignal;
   /** Used for URLs instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
-  /** Keeps what URLs give; see `DownloadCache`. */
+  /** Keeps downloads; see `DownloadCache`. */
   readonly cache?: DownloadCache;
-  /** Told of downloads into the cache. */
+  /** Called during downloads into the cache. */
   readonly onProgress?: OnProgress;
 }
 
 /**
- * Describes and checks a checkpoint; no weight is read.
+ * Describes and checks a checkpoint. No weight is read.
  * Errors: invalid_argument (no or several models among the files), invalid_file, unsupported_file,
  * truncated_file, missing_file, network_error, aborted.
  */
@@ -74,7 +74,7 @@ export async function openCheckpoint(
 interface Located {
   readonly main: ByteSource;
   readonly open: OpenByName;
-  /** llama2.c's tokenizer, which has no fixed name. */
+  /** Opens llama2.c's tokenizer, which has no fixed name. */
   readonly tokenizerBin: () => Promise<ByteSource | undefined>;
 }
 
@@ -92,7 +92,7 @@ async function atUrl(input: string | URL, options: OpenOptions): Promise<Located
   const openUrl = (at: URL) => (cache ? cache.open(at, options) : openHttp(at, options));
   const open: OpenByName = (name) => {
     const sibling = new URL(encodeURIComponent(name), url);
-    sibling.search = url.search; // access tokens and the like hold for the whole folder
+    sibling.search = url.search; // a query such as an access token holds for the whole folder
     return openUrl(sibling);
   };
   const main = url.pathname.endsWith('/')
@@ -126,7 +126,7 @@ function amongFiles(input: Exclude<CheckpointInput, string | URL>): Located {
     ends('.safetensors.index.json'),
     ends('.safetensors'),
     ends('.bin').filter((name) => !isTokenizer(name)),
-    names.length === 1 ? names : [], // whatever its name is, its content may tell
+    names.length === 1 ? names : [], // whatever its name, its content may show the format
   ].find((list) => list.length > 0);
   const [name, second] = models ?? [];
   const main = name === undefined ? undefined : files.get(name);
@@ -161,7 +161,7 @@ function wrongFiles(value: string, allowed: string): KvLensError {
   return new KvLensError('invalid_argument', { field: 'files', value, allowed }, message);
 }
 
-/** By name where it has one that tells, else by content. */
+/** The format by name, or by content if the name does not show it. */
 async function formatOf(
   source: ByteSource,
   signal: AbortSignal | undefined,

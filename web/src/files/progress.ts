@@ -1,12 +1,12 @@
-/** How far a long operation on files has come. */
+/** The progress of a long operation on files. */
 export interface Progress {
-  /** `download` into the cache, `verify` a cached entry, `load` weights. */
+  /** `download`: into the cache; `verify`: of a cached entry; `load`: of weights. */
   readonly stage: 'download' | 'verify' | 'load';
   /** Bytes done so far. */
   readonly bytes: number;
-  /** Bytes in all. */
+  /** Total number of bytes. */
   readonly total: number;
 }
 
-/** Is told of every piece. */
+/** Called after every piece. */
 export type OnProgress = (progress: Progress) => void;

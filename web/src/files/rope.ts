@@ -1,5 +1,5 @@
 /**
- * RoPE scaling as divisors of the pairs' frequencies. All arithmetic in double.
+ * RoPE scaling as divisors of the frequencies of the pairs. All arithmetic is in double.
  */
 
 /** Parameters of Llama 3's scaling, by their names in config.json. */
@@ -10,7 +10,7 @@ export interface Llama3Scaling {
   readonly originalMaxPositionEmbeddings: number;
 }
 
-/** Linear scaling: every frequency divided by `factor`; empty for a factor of 1. */
+/** Linear scaling: every frequency is divided by `factor`. Empty for a factor of 1. */
 export function linearFactors(factor: number, headDim: number): number[] {
   return factor === 1 ? [] : new Array<number>(headDim / 2).fill(factor);
 }

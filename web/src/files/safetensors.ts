@@ -1,15 +1,16 @@
 /**
  * The safetensors container: an 8-byte length, a JSON table, the data.
  *
- * As the format demands, the data must be covered without gap or overlap and end with the file.
+ * As the format requires, tensors cover the data without gaps or overlaps, up to the end of the
+ * file.
  */
 import { dtypeByName } from './dtypes.js';
 import { isObject, parseJson } from './json.js';
-import { invalid, unsupported } from './refuse.js';
+import { invalid, unsupported } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
 
-const longestHeader = 100_000_000; // the reference implementation's own limit
+const longestHeader = 100_000_000; // the limit of the reference implementation
 
 /** One safetensors file, without its tensor data. */
 export interface SafetensorsFile {
@@ -80,7 +81,7 @@ function isNumberList(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((entry) => Number.isSafeInteger(entry) && entry >= 0);
 }
 
-/** Ranges do not overlap, so the data are covered when the sizes add up to the end of the file. */
+/** Ranges do not overlap, so they cover the data if their sizes add up to the end of the file. */
 function checkCover(source: ByteSource, tensors: readonly FileTensor[], dataOffset: number): void {
   let end = dataOffset;
   for (const tensor of tensors) end += tensor.byteLength;

@@ -1,34 +1,34 @@
 /**
- * Bytes that can be read anywhere: a file, a blob, a buffer, a URL.
+ * Sources of bytes: a file, a blob, a buffer, a URL.
  *
- * Every reader of a format works on a `ByteSource` alone. A source never returns fewer bytes than
- * it was asked for: a range outside `[0, size)` and an underlying file that ends early are both
- * `truncated_file`.
+ * Every format reader works on a `ByteSource`. A source never returns fewer bytes than requested: a
+ * range outside `[0, size)` and an underlying file that ends early are both `truncated_file`.
  */
 import { KvLensError } from '../errors.js';
 
 /** Random access to `size` bytes. */
 export interface ByteSource {
-  /** What messages call it: a file name or a URL. */
+  /** The name used in messages: a file name or a URL. */
   readonly name: string;
   /** Length in bytes. */
   readonly size: number;
   /**
-   * The `length` bytes at `offset`, as a view the caller may keep.
+   * Reads `length` bytes at `offset`. The caller may keep the result.
    * Errors: truncated_file, network_error, aborted.
    */
   read(offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
   /**
-   * The same bytes in order, in pieces of the source's own size; nothing is held beyond one piece,
-   * which is valid until the next is asked for. Errors: truncated_file, network_error, aborted.
+   * Yields the same bytes in order, in pieces whose size the source chooses. Only one piece is held
+   * at a time; it is valid until the next is requested. Errors: truncated_file, network_error,
+   * aborted.
    */
   stream(offset: number, length: number, signal?: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
-/** Finds a file that lies beside another by name; undefined where there is none. */
+/** Opens the file of that name beside another one. Undefined if there is none. */
 export type OpenByName = (name: string) => Promise<ByteSource | undefined>;
 
-/** The file of that name. Errors: missing_file and those of `open`. */
+/** Opens the file of that name. Errors: missing_file and those of `open`. */
 export async function openRequired(open: OpenByName, name: string): Promise<ByteSource> {
   const source = await open(name);
   if (source === undefined) {
@@ -38,8 +38,8 @@ export async function openRequired(open: OpenByName, name: string): Promise<Byte
 }
 
 /**
- * The last part of a path, or of an address without its query. Only addresses are decoded: a file's
- * own name may have `%`, `#` and `?` in it.
+ * The last part of a path, or of a URL without its query. Only URLs are decoded: a file name may
+ * contain `%`, `#` and `?`.
  */
 export function baseName(name: string): string {
   if (!/^[a-z][a-z0-9+.-]+:/i.test(name)) return lastPart(name);
@@ -47,7 +47,7 @@ export function baseName(name: string): string {
   try {
     return decodeURIComponent(last);
   } catch {
-    return last; // a "%" that encodes nothing
+    return last; // the "%" does not begin an escape
   }
 }
 
@@ -60,7 +60,7 @@ export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new KvLensError('aborted', {}, 'aborted', signal.reason);
 }
 
-/** `truncated_file`: `name` has `size` bytes, and `needed` were called for. */
+/** `truncated_file`: `name` has `size` bytes, and `needed` are required. */
 export function truncated(name: string, needed: number, size: number): KvLensError {
   return new KvLensError(
     'truncated_file',
@@ -94,7 +94,7 @@ export function bufferSource(data: ArrayBuffer | Uint8Array, name = 'buffer'): B
 
 /** A source over a File or Blob. */
 export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
-  // A File is a reference: the file behind it can be moved, changed or deleted.
+  // A File is a reference: the file on disk can be moved, changed or deleted.
   const readable = async <T>(offset: number, read: () => Promise<T>): Promise<T> => {
     try {
       return await read();
@@ -121,7 +121,7 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
       }
       return bytes;
     },
-    // A stream's pieces are read on while one is being used, and cost less than slices of a few
+    // A stream reads ahead while a piece is in use, and its pieces cost less than slices of a few
     // megabytes.
     async *stream(offset, length, signal) {
       checkRange(source, offset, length);
@@ -143,7 +143,7 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
           yield piece;
         }
       } finally {
-        // A stream that failed refuses to be cancelled, with the error that was thrown already.
+        // Cancelling a failed stream rejects with the error that was already thrown.
         reader.cancel().catch(() => undefined);
       }
     },
@@ -154,14 +154,14 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
 const streamBytes = 2 << 20;
 
 /**
- * Milliseconds that a piece may take to come. Streams of blobs in Chromium 156 sometimes stop for
- * ever when what is done between two reads takes a while (one load in thirty of a model); slices
- * never did. A disk that is merely slow loses nothing by being read in slices.
+ * Milliseconds to wait for a piece. Blob streams in Chromium 156 sometimes stall forever when the
+ * work between two reads takes a while (one model load in thirty); slices never did. A slow disk
+ * loses nothing by being read in slices.
  */
 const streamPatience = 500;
 const late = Symbol('late');
 
-/** What `promise` gives, or `late` when that takes more than `milliseconds`. */
+/** Resolves like `promise`, or to `late` if that takes more than `milliseconds`. */
 async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | typeof late> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<typeof late>((resolve) => {
@@ -175,9 +175,9 @@ async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T |
 }
 
 /**
- * Reads into one buffer over and over where the stream can (every engine's blobs do): fresh memory
- * for each piece costs as much as the copy. Undefined at the end; a piece is gone when the next is
- * read.
+ * Reads into one buffer again and again if the stream supports it (blobs do in every engine): new
+ * memory for each piece costs as much as the copy. A piece is valid until the next one is read. The
+ * result is undefined at the end.
  */
 function pieceReader(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -203,8 +203,7 @@ function pieceReader(
   };
 }
 
-// Large enough that the per-call cost vanishes, small enough that one piece is no memory to speak
-// of.
+// Large enough to hide the cost per call, small enough to need little memory.
 const pieceBytes = 4 << 20;
 
 async function* readInPieces(

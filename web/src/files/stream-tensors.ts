@@ -1,6 +1,6 @@
 /**
- * The bytes of a checkpoint's tensors in file order, so that a source is read once from front to
- * back and no more than one piece of it is in memory.
+ * Streams the bytes of a checkpoint's tensors in file order. Each source is read once from front to
+ * back, with at most one piece in memory.
  */
 import type { Checkpoint, CheckpointTensor } from './checkpoint.js';
 import type { OnProgress } from './progress.js';
@@ -9,18 +9,18 @@ import type { ByteSource } from './source.js';
 /** A part of one tensor. */
 export interface TensorPiece {
   readonly tensor: CheckpointTensor;
-  /** Where `bytes` belongs, from the start of the tensor. */
+  /** Byte offset of `bytes` from the start of the tensor. */
   readonly offset: number;
-  /** Valid until the next piece is asked for. */
+  /** Valid until the next piece is requested. */
   readonly bytes: Uint8Array;
 }
 
-// Reading on over a hole this small is cheaper than another request.
-const smallHole = 64 << 10;
+// Reading across a gap this small is cheaper than another request.
+const smallGap = 64 << 10;
 
 /**
- * Yields every byte of every tensor once; the pieces of a tensor come one after the other, in
- * order.
+ * Yields every byte of every tensor once. The pieces of one tensor come in order, with no other
+ * tensor's pieces between them.
  * Errors: those of the sources.
  */
 export async function* streamTensors(
@@ -59,14 +59,14 @@ interface Run {
   end: number;
 }
 
-/** Neighbours in the same source, in file order. */
+/** Groups the tensors that lie close together in one source, in file order. */
 function runs(tensors: readonly CheckpointTensor[]): Run[] {
   const result: Run[] = [];
   for (const source of new Set(tensors.map((tensor) => tensor.source))) {
     const list = tensors.filter((tensor) => tensor.source === source);
     let run: Run | undefined;
     for (const tensor of list.sort((a, b) => a.byteOffset - b.byteOffset)) {
-      if (run === undefined || tensor.byteOffset - run.end > smallHole) {
+      if (run === undefined || tensor.byteOffset - run.end > smallGap) {
         run = { source, tensors: [], end: tensor.byteOffset };
         result.push(run);
       }

@@ -1,13 +1,13 @@
 /**
- * The tensors that a file announces, and the checks that hold for every format: names are unique,
- * every range lies in the file, no two ranges overlap.
+ * The tensors that a file lists, and the checks for every format: names are unique, every range
+ * lies within the file, and no two ranges overlap.
  */
 import type { DType } from '../types.js';
 import { dtypes } from './dtypes.js';
-import { invalid } from './refuse.js';
+import { invalid } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 
-/** One tensor as its file describes it. */
+/** A tensor as its file describes it. */
 export interface FileTensor {
   /** Name in the file. */
   readonly name: string;
@@ -22,7 +22,8 @@ export interface FileTensor {
 
 /**
  * Bytes of a tensor of `shape`, whose last dimension must be a whole number of blocks.
- * Errors: invalid_file (a dimension that is not positive, a row of broken blocks, too many values).
+ * Errors: invalid_file (a dimension that is not positive, a row that is not a whole number of
+ * blocks, too many values).
  */
 export function tensorBytes(
   file: string,
@@ -50,9 +51,7 @@ export function tensorBytes(
   return bytes;
 }
 
-/**
- * Errors: invalid_file (a name twice, overlapping ranges), truncated_file.
- */
+/** Checks a file's tensors. Errors: invalid_file (a repeated name, overlaps), truncated_file. */
 export function checkTensorTable(tensors: readonly FileTensor[]): void {
   const bySource = new Map<ByteSource, FileTensor[]>();
   const names = new Set<string>();

@@ -5,7 +5,7 @@
 import { KvLensError } from '../errors.js';
 import { hfTokenizer } from './hf-tokenizer.js';
 import { preTokenizer, preTokenizerNames } from './pre-tokenizers.js';
-import { unsupportedTokenizer } from './refuse.js';
+import { unsupportedTokenizer } from './tokenizer-errors.js';
 import { isNamed, TokenType, type BpeData } from './tokenizer-data.js';
 
 // Stands for what the vocabulary cannot write; no byte-level token has a space.

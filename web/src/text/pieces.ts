@@ -3,7 +3,7 @@
  */
 import { KvLensError } from '../errors.js';
 import { bytesOfToken } from './byte-level.js';
-import { TokenType } from './tokenizer-data.js';
+import { TokenType, type SpecialTokens } from './tokenizer-data.js';
 
 /** One token of a vocabulary. */
 export interface Piece {
@@ -113,4 +113,12 @@ export class StreamDecoder {
 /** Bytes as text, broken characters as U+FFFD. */
 function show(bytes: Uint8Array): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+}
+
+/** The parts that make up a tokenizer of any kind. */
+export interface TokenizerParts {
+  readonly pieces: Pieces;
+  readonly special: SpecialTokens;
+  /** Ids of a text, with nothing put around it. */
+  readonly encode: (text: string) => number[];
 }

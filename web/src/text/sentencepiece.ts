@@ -4,7 +4,7 @@
  * are no token become their bytes.
  */
 import { KvLensError } from '../errors.js';
-import { invalidTokenizer } from './refuse.js';
+import { invalidTokenizer } from './tokenizer-errors.js';
 import { isNamed, type SentencePieceData } from './tokenizer-data.js';
 
 /** A possible merge of the symbol at `left` with its right neighbour. */

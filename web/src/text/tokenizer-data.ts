@@ -1,7 +1,6 @@
 /**
  * What a checkpoint tells about its tokenizer, before a tokenizer is made of it.
  */
-
 /** What a token is; the numbers are those of GGUF's `tokenizer.ggml.token_type`. */
 export const TokenType = {
   normal: 1,

@@ -3,9 +3,8 @@
  * as every other tokenizer, so that it can stream.
  */
 import { hfTokenizer, type HfTokenizer } from './hf-tokenizer.js';
-import { Pieces, type Alphabet } from './pieces.js';
-import { invalidTokenizer, unsupportedTokenizer } from './refuse.js';
-import type { TokenizerParts } from './tokenizer.js';
+import { Pieces, type Alphabet, type TokenizerParts } from './pieces.js';
+import { invalidTokenizer, unsupportedTokenizer } from './tokenizer-errors.js';
 import { TokenType, type SpecialTokens, type TokenizerJsonData } from './tokenizer-data.js';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -3,10 +3,10 @@
  */
 import { KvLensError } from '../errors.js';
 import { bpeEncoder } from './bpe.js';
-import { Pieces, type Piece, type StreamDecoder } from './pieces.js';
+import { Pieces, type Piece, type StreamDecoder, type TokenizerParts } from './pieces.js';
 import { sentencePieceEncoder } from './sentencepiece.js';
 import { tokenizerJsonParts } from './tokenizer-json.js';
-import type { SpecialTokens, TokenizerData } from './tokenizer-data.js';
+import type { TokenizerData } from './tokenizer-data.js';
 
 export type { Piece, StreamDecoder } from './pieces.js';
 
@@ -43,14 +43,6 @@ export interface Tokenizer {
    * texts of both together equal `decode` of both. Errors: token_out_of_range.
    */
   decoder(after?: Iterable<number>): StreamDecoder;
-}
-
-/** The parts of which a tokenizer of any kind is made. */
-export interface TokenizerParts {
-  readonly pieces: Pieces;
-  readonly special: SpecialTokens;
-  /** Ids of a text, with nothing put around it. */
-  readonly encode: (text: string) => number[];
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * How a file is refused: one sentence with the field, the value found and what is allowed.
+ * Errors of files: one sentence with the field, the value found and what is allowed.
  */
 import { KvLensError } from '../errors.js';
 
@@ -31,7 +31,7 @@ export function unsupported(
 const longestShown = 120; // characters
 const mostShown = 8; // entries of a list
 
-/** A value as messages show it, cut where a hostile file would flood them. */
+/** A value as messages show it. Long values are cut, so that a hostile file cannot flood them. */
 export function show(value: unknown): string {
   let text: string;
   if (value === undefined) text = 'absent';

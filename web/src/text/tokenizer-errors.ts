@@ -1,7 +1,7 @@
-/** How a tokenizer is refused: one sentence with the field, the value found and what is allowed. */
+/** Errors of tokenizers: one sentence with the field, the value found and what is allowed. */
 import { KvLensError } from '../errors.js';
 
-/** Its parts contradict each other, or are no tokenizer's. */
+/** The parts of the tokenizer contradict each other or do not describe a tokenizer. */
 export function invalidTokenizer(
   field: string,
   value: unknown,
@@ -11,7 +11,7 @@ export function invalidTokenizer(
   return new KvLensError('invalid_tokenizer', { field, value: String(value), allowed }, message);
 }
 
-/** It has a part that kvlens has not. */
+/** The tokenizer uses a component that kvlens does not support. */
 export function unsupportedTokenizer(
   field: string,
   value: unknown,
