@@ -8,14 +8,14 @@
 
 namespace kvlens {
 
-struct Span {
+struct IndexRange {
   std::size_t begin;
   std::size_t end;
 };
 
 // Part `part` of [0, size), cut at multiples of `granularity`.
-[[nodiscard]] constexpr Span part_of(std::size_t size, std::size_t granularity, std::size_t part,
-                                     std::size_t n_parts) noexcept {
+[[nodiscard]] constexpr IndexRange part_of(std::size_t size, std::size_t granularity,
+                                           std::size_t part, std::size_t n_parts) noexcept {
   const std::size_t units = (size + granularity - 1) / granularity;
   return {.begin = std::min(size, units * part / n_parts * granularity),
           .end = std::min(size, units * (part + 1) / n_parts * granularity)};
@@ -38,7 +38,7 @@ void run_rows(ThreadPool* pool, std::size_t n_rows, F&& function) {
     function(std::size_t{0}, std::size_t{1});
   } else {
     run_parts(pool, [&](std::size_t part, std::size_t n_parts) {
-      const Span rows = part_of(n_rows, 1, part, n_parts);
+      const IndexRange rows = part_of(n_rows, 1, part, n_parts);
       function(rows.begin, rows.end);
     });
   }

@@ -42,7 +42,7 @@ Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
     const auto project_part = [&](const ops::MatrixView& matrix, T* out) {
-      const Span outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
+      const IndexRange outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
       return ops::linear(matrix, ws.input, outputs.begin, outputs.end, out);
     };
     multiply_adds += project_part(weights.q_proj, ws.q.data()) +
@@ -113,7 +113,7 @@ T score_scale(const Config& config) {
 // Calls `each(kv_head, first, n)` for the query heads [heads.begin, heads.end) cut by KV head: `n`
 // heads from `first` share `kv_head`.
 template <class F>
-void for_each_group(const Config& config, const Span& heads, F&& each) {
+void for_each_group(const Config& config, const IndexRange& heads, F&& each) {
   const std::size_t group = config.group_size();
   for (std::size_t first = heads.begin; first < heads.end;) {
     const std::size_t kv_head = first / group;
@@ -228,7 +228,7 @@ void project_output(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
   pass.set_input(ws.heads.data(), rows.n_rows, layer.config.q_width(), is_quantised(matrix.dtype));
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
-    const Span outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
+    const IndexRange outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
     multiply_adds += ops::linear(matrix, ws.input, outputs.begin, outputs.end, ws.branch.data());
   });
   pass.work.multiply_adds_output += multiply_adds;

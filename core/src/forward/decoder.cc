@@ -99,7 +99,7 @@ Result<void> logits_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
   pass.set_input(ws.normed.data(), rows.n_rows, config.d_model, is_quantised(model.head.dtype));
   std::atomic<std::uint64_t> multiply_adds{0};
   run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
-    const Span outputs = part_of(config.vocab_size, ops::row_granularity, part, n_parts);
+    const IndexRange outputs = part_of(config.vocab_size, ops::row_granularity, part, n_parts);
     multiply_adds += ops::linear(model.head, ws.input, outputs.begin, outputs.end, logits);
   });
   pass.work.multiply_adds_logits += multiply_adds;
