@@ -37,9 +37,9 @@ template <class T>
 bool EvidenceRecorder<T>::wants(Stage stage, std::size_t layer) const noexcept {
   if (capture_ == Capture::none) return false;
   if (capture_ == Capture::attention && stage != Stage::attention_weights) return false;
-  const bool in_a_layer =
+  const bool belongs_to_layer =
       stage != Stage::embedding && stage != Stage::final_norm && stage != Stage::logits;
-  return !in_a_layer || layers_.empty() || std::ranges::find(layers_, layer) != layers_.end();
+  return !belongs_to_layer || layers_.empty() || std::ranges::find(layers_, layer) != layers_.end();
 }
 
 template <class T>

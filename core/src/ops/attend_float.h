@@ -123,7 +123,7 @@ template <class S, class T>
   std::uint64_t n_scores = 0;
   for_head_tiles<wide_tiles<T>>(group, [&](auto width, std::size_t g) {
     n_scores +=
-        width() * for_key_tiles<wide_tiles<T> ? keys_a_tile(width()) : 1, touches_pages<S>>(
+        width() * for_key_tiles<wide_tiles<T> ? keys_per_tile(width()) : 1, touches_pages<S>>(
                       reinterpret_cast<const std::byte*>(rows.keys), rows.head_dim * sizeof(S),
                       begin, end, [&](auto n_keys, std::size_t p, std::size_t apart) {
                         score_tile<width(), n_keys()>(rows.keys + p * rows.head_dim, apart,

@@ -14,14 +14,14 @@ namespace kvlens::ops {
 namespace {
 
 constexpr std::size_t block_values = 32;
-constexpr std::size_t bytes_a_block = block_bytes(DType::q8_0);
+constexpr std::size_t bytes_per_block = block_bytes(DType::q8_0);
 constexpr std::size_t scale_bytes = sizeof(Half);
 constexpr float largest_word = 32767;
 constexpr float least_for_words = 0x1p-112f;
 static_assert(position_block * 127 * 32767 <= 0x7fffffff, "sums of a block of positions fit");
 
-constexpr std::size_t bytes_a_row(std::size_t head_dim) noexcept {
-  return head_dim / block_values * bytes_a_block;
+constexpr std::size_t bytes_per_row(std::size_t head_dim) noexcept {
+  return head_dim / block_values * bytes_per_block;
 }
 
 // Rounds `n` values, a multiple of eight, to 16 bits and returns their scale.
@@ -64,9 +64,9 @@ struct WideQueries {
 template <std::size_t n_heads, std::size_t n_keys>
 void score_tile(const std::byte* keys, std::size_t apart, std::size_t head_dim,
                 const WideQueries<n_heads>& q, float* out, std::size_t out_stride) noexcept {
-  const std::size_t apart_bytes = apart * bytes_a_row(head_dim);
+  const std::size_t apart_bytes = apart * bytes_per_row(head_dim);
   f32x4 totals[n_heads] = {};  // a key a lane
-  for (std::size_t d = 0; d < head_dim; d += block_values, keys += bytes_a_block) {
+  for (std::size_t d = 0; d < head_dim; d += block_values, keys += bytes_per_block) {
     i32x4 sums[n_heads][4] = {};
     KVLENS_NO_UNROLL
     for (std::size_t i = 0; i < block_values; i += 8) {
@@ -134,7 +134,7 @@ void mix_tile(const std::byte* values, std::size_t row_bytes, std::size_t n_posi
 }  // namespace
 
 void store_q8_0(std::span<const float> row, std::byte* to) noexcept {
-  for (std::size_t d = 0; d < row.size(); d += block_values, to += bytes_a_block) {
+  for (std::size_t d = 0; d < row.size(); d += block_values, to += bytes_per_block) {
     const float* x = row.data() + d;
     const auto max = std::bit_cast<float>(largest_magnitude_bits(x, block_values));
     const Half scale = to_half_not_below(max / 127);
@@ -160,11 +160,11 @@ std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, s
     for (std::size_t h = 0; h < width(); ++h) {
       queries.scale[h] = scale * to_words(q + (g + h) * q_stride, rows.head_dim, queries.words[h]);
     }
-    n_scores += width() * for_key_tiles<keys_a_tile(width()), true>(
-                              rows.keys, bytes_a_row(rows.head_dim), begin, end,
+    n_scores += width() * for_key_tiles<keys_per_tile(width()), true>(
+                              rows.keys, bytes_per_row(rows.head_dim), begin, end,
                               [&](auto n_keys, std::size_t p, std::size_t apart) {
                                 score_tile<width(), n_keys()>(
-                                    rows.keys + p * bytes_a_row(rows.head_dim), apart,
+                                    rows.keys + p * bytes_per_row(rows.head_dim), apart,
                                     rows.head_dim, queries, out + g * out_stride + p, out_stride);
                               });
   });
@@ -174,13 +174,13 @@ std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, s
 std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_stride,
                   std::size_t group, std::size_t begin, std::size_t end, float* out,
                   std::size_t out_stride) noexcept {
-  const std::size_t row_bytes = bytes_a_row(rows.head_dim);
+  const std::size_t row_bytes = bytes_per_row(rows.head_dim);
   const std::size_t n_positions = end - begin;
   const std::byte* values = rows.values + begin * row_bytes;
   // Not a constant: the rounding of as many as are known would be unrolled beyond all registers.
   const std::size_t n_words = (n_positions + 7) / 8 * 8;
   std::uint64_t n_rows = 0;
-  for (std::size_t d = 0; d < rows.head_dim; d += block_values, values += bytes_a_block) {
+  for (std::size_t d = 0; d < rows.head_dim; d += block_values, values += bytes_per_block) {
     alignas(16) float scales[position_block] = {};
     std::size_t p = 0;
     for (; p + n_lanes <= n_positions; p += n_lanes) {

@@ -39,12 +39,12 @@ void for_head_tiles(std::size_t count, F f) noexcept {
 }
 
 // At least 1, whatever the row.
-constexpr std::size_t rows_a_page(std::size_t row_bytes) noexcept {
+constexpr std::size_t rows_per_page(std::size_t row_bytes) noexcept {
   return row_bytes == 0 || row_bytes > page_bytes ? 1 : page_bytes / row_bytes;
 }
 // How far the keys of a tile lie from one another: a number of pages where there are enough.
 constexpr std::size_t keys_apart(std::size_t furthest, std::size_t row_bytes) noexcept {
-  const std::size_t page = rows_a_page(row_bytes);
+  const std::size_t page = rows_per_page(row_bytes);
   return furthest < 4 * page ? furthest : furthest / page * page;
 }
 
@@ -57,7 +57,7 @@ inline void touch(const std::byte* from, std::size_t apart) noexcept {
 }
 
 // Keys of a tile: so many sums as registers hold beside what they read.
-constexpr std::size_t keys_a_tile(std::size_t n_heads) noexcept { return n_heads == 3 ? 3 : 4; }
+constexpr std::size_t keys_per_tile(std::size_t n_heads) noexcept { return n_heads == 3 ? 3 : 4; }
 
 // Calls f(number of keys, first position, distance) for tiles of `n_keys` positions of [begin, end)
 // and for what is left one by one; returns how many positions that were. A tile's keys are as far
@@ -68,7 +68,7 @@ template <std::size_t n_keys, bool touches_pages, class F>
 std::size_t for_key_tiles(const std::byte* keys, std::size_t row_bytes, std::size_t begin,
                           std::size_t end, F f) noexcept {
   const std::size_t apart = keys_apart((end - begin) / n_keys, row_bytes);
-  const std::size_t page = rows_a_page(row_bytes);
+  const std::size_t page = rows_per_page(row_bytes);
   std::size_t p = begin;
   while (p < begin + apart) {
     const std::size_t page_end = std::min(begin + apart, p + page);

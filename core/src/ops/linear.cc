@@ -33,11 +33,12 @@ template <class T>
 Result<LinearInput<T>> LinearInput<T>::create(std::size_t max_rows, std::size_t max_cols) {
   LinearInput input;
   if constexpr (std::is_same_v<T, float>) {
-    const std::size_t blocks_a_row = max_cols / int8_block_values;
-    if (blocks_a_row != 0 && max_rows > std::numeric_limits<std::size_t>::max() / blocks_a_row) {
+    const std::size_t blocks_per_row = max_cols / int8_block_values;
+    if (blocks_per_row != 0 &&
+        max_rows > std::numeric_limits<std::size_t>::max() / blocks_per_row) {
       return fail(ErrorCode::size_overflow, NoContext{}, "int8 input size overflows");
     }
-    auto blocks = Buffer<Int8Block>::uninitialised(max_rows * blocks_a_row);
+    auto blocks = Buffer<Int8Block>::uninitialised(max_rows * blocks_per_row);
     if (!blocks) return std::unexpected(std::move(blocks).error());
     input.blocks_ = std::move(*blocks);
   }
@@ -57,8 +58,8 @@ void LinearInput<T>::quantise_rows([[maybe_unused]] std::size_t row_begin,
                                    [[maybe_unused]] std::size_t row_end) noexcept {
   if constexpr (std::is_same_v<T, float>) {
     if (cols_ % int8_block_values != 0) return;
-    const std::size_t blocks_a_row = cols_ / int8_block_values;
-    for (std::size_t b = row_begin * blocks_a_row; b < row_end * blocks_a_row; ++b) {
+    const std::size_t blocks_per_row = cols_ / int8_block_values;
+    for (std::size_t b = row_begin * blocks_per_row; b < row_end * blocks_per_row; ++b) {
       quantise(x_ + b * int8_block_values, blocks_[b]);
     }
   }

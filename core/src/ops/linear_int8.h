@@ -18,13 +18,13 @@
 
 namespace kvlens::ops {
 
-inline constexpr std::size_t vectors_a_chunk = chunk_values / 4;
+inline constexpr std::size_t vectors_per_chunk = chunk_values / 4;
 
 // What a chunk adds to four outputs, apart from where its quants and scales come from.
 template <class Dot, std::size_t span, bool is_signed, bool with_min, int offset>
 struct ChunkKernel {
   static constexpr std::size_t n_spans = chunk_values / span;
-  static constexpr std::size_t vectors = vectors_a_chunk / n_spans;  // in a span
+  static constexpr std::size_t vectors = vectors_per_chunk / n_spans;  // in a span
   static constexpr bool reads_weights_again = is_signed && Dot::two_vectors_of_signed_input;
   using Sum = typename Dot::Sum;
 
@@ -73,7 +73,7 @@ struct ChunkKernel {
 // turn.
 template <class F>
 KVLENS_INLINE void for_vectors(F f) noexcept {
-  unroll<vectors_a_chunk>([&](auto i) __attribute__((always_inline)) {
+  unroll<vectors_per_chunk>([&](auto i) __attribute__((always_inline)) {
     f(std::integral_constant<std::size_t, i() / 2 + i() % 2 * 4>{});
   });
 }
@@ -88,7 +88,7 @@ struct Panel {
   static constexpr std::size_t tile_inputs = 2;
   // Of the groups of a tile side by side, so that a step's weights lie at one address and after it.
   struct Chunk {
-    u8x16 quants[vectors_a_chunk][tile_groups];
+    u8x16 quants[vectors_per_chunk][tile_groups];
     f32x4 scale[Kernel::n_spans][tile_groups];
     f32x4 min[tile_groups][Kernel::n_spans];
   };

@@ -121,16 +121,17 @@ void interleave(const std::byte* from, std::size_t stride, std::size_t bytes,
   }
 }
 
-// Four rows of `bytes_a_row` at `from`. Not inlined: an engine that compiles a WebAssembly function
-// better once it has run for a while lets the next call profit, not the one that is running.
-[[gnu::noinline]] void pack_group(DType dtype, const std::byte* from, std::size_t bytes_a_row,
+// Four rows of `bytes_per_row` at `from`. Not inlined: an engine that compiles a WebAssembly
+// function better once it has run for a while lets the next call profit, not the one that is
+// running.
+[[gnu::noinline]] void pack_group(DType dtype, const std::byte* from, std::size_t bytes_per_row,
                                   std::byte* to) noexcept {
   const std::span<const Field> all = fields(dtype);
-  for (const std::byte* const end = from + bytes_a_row; from < end;) {
+  for (const std::byte* const end = from + bytes_per_row; from < end;) {
     for (const auto& [bytes, unit] : all) {
-      if (unit == 4) interleave<4>(from, bytes_a_row, bytes, to);
-      if (unit == 2) interleave<2>(from, bytes_a_row, bytes, to);
-      if (unit == 1) interleave<1>(from, bytes_a_row, bytes, to);
+      if (unit == 4) interleave<4>(from, bytes_per_row, bytes, to);
+      if (unit == 2) interleave<2>(from, bytes_per_row, bytes, to);
+      if (unit == 1) interleave<1>(from, bytes_per_row, bytes, to);
       from += bytes;
       to += packed_rows * bytes;
     }
@@ -198,13 +199,13 @@ bool can_pack(DType dtype) noexcept { return !fields(dtype).empty(); }
 void copy_block(const MatrixView& matrix, std::size_t row, std::size_t block,
                 std::byte* out) noexcept {
   const std::size_t block_bytes = dtype_info(matrix.dtype).block_bytes;
-  const std::size_t bytes_a_row = row_bytes(matrix.dtype, matrix.cols);
+  const std::size_t bytes_per_row = row_bytes(matrix.dtype, matrix.cols);
   const std::size_t group = row / packed_rows * packed_rows;
   if (matrix.layout == Layout::rows || group + packed_rows > matrix.rows) {
-    std::memcpy(out, matrix.data + row * bytes_a_row + block * block_bytes, block_bytes);
+    std::memcpy(out, matrix.data + row * bytes_per_row + block * block_bytes, block_bytes);
     return;
   }
-  const std::byte* packed = matrix.data + group * bytes_a_row + block * packed_rows * block_bytes;
+  const std::byte* packed = matrix.data + group * bytes_per_row + block * packed_rows * block_bytes;
   for_units(matrix.dtype, row - group,
             [&](std::size_t plain, std::size_t interleaved, std::size_t unit) {
               std::memcpy(out + plain, packed + interleaved, unit);
@@ -238,11 +239,11 @@ void dequantise_row(const MatrixView& matrix, std::size_t row, std::span<T> out)
 void pack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
           std::span<std::byte> scratch) noexcept {
   if (!can_pack(dtype)) return;
-  const std::size_t bytes_a_row = row_bytes(dtype, cols);
+  const std::size_t bytes_per_row = row_bytes(dtype, cols);
   for (std::size_t row = 0; row + packed_rows <= rows; row += packed_rows) {
-    std::byte* group = data.data() + row * bytes_a_row;
-    std::memcpy(scratch.data(), group, packed_rows * bytes_a_row);
-    pack_group(dtype, scratch.data(), bytes_a_row, group);
+    std::byte* group = data.data() + row * bytes_per_row;
+    std::memcpy(scratch.data(), group, packed_rows * bytes_per_row);
+    pack_group(dtype, scratch.data(), bytes_per_row, group);
   }
 }
 
@@ -250,14 +251,14 @@ void unpack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte
             std::span<std::byte> scratch) noexcept {
   if (!can_pack(dtype)) return;
   const std::size_t block_bytes = dtype_info(dtype).block_bytes;
-  const std::size_t bytes_a_row = row_bytes(dtype, cols);
+  const std::size_t bytes_per_row = row_bytes(dtype, cols);
   for (std::size_t row = 0; row + packed_rows <= rows; row += packed_rows) {
-    std::byte* group = data.data() + row * bytes_a_row;
-    std::memcpy(scratch.data(), group, packed_rows * bytes_a_row);
-    for (std::size_t block = 0; block < bytes_a_row; block += block_bytes) {
+    std::byte* group = data.data() + row * bytes_per_row;
+    std::memcpy(scratch.data(), group, packed_rows * bytes_per_row);
+    for (std::size_t block = 0; block < bytes_per_row; block += block_bytes) {
       for (std::size_t r = 0; r < packed_rows; ++r) {
         const std::byte* from = scratch.data() + packed_rows * block;
-        std::byte* to = group + r * bytes_a_row + block;
+        std::byte* to = group + r * bytes_per_row + block;
         for_units(dtype, r, [&](std::size_t plain, std::size_t interleaved, std::size_t unit) {
           std::memcpy(to + plain, from + interleaved, unit);
         });
