@@ -9,13 +9,13 @@ import './figures/figures.css';
 import { App } from './app.jsx';
 import { keepOffline } from './offline.js';
 import { followSettings } from './settings.js';
-import { speakOutcomes } from './speak.js';
+import { announceOutcomes } from './announcements.js';
 import { followAddress, readAddress } from './state/address.js';
-import { openWith } from './state/opening.js';
+import { openWith } from './state/startup.js';
 
 followSettings();
 const root = document.getElementById('app');
 if (root) render(<App />, root);
-speakOutcomes();
+announceOutcomes();
 void openWith(readAddress()).then(followAddress);
 void keepOffline();

@@ -1,7 +1,7 @@
 // Figures as files that stand alone: SVG text with its colours and fonts inside, and PNG made from
 // it.
 import type { AttentionStore } from './attention-store.js';
-import { AtlasImage } from './atlas-image.js';
+import { ThumbnailImage } from './thumbnail-image.js';
 import { hatchSvg } from './hatch.js';
 import { legendTicks } from './legend.js';
 import { MapImage } from './map-image.js';
@@ -229,8 +229,8 @@ export interface ThumbnailsExport {
 export function thumbnailsSvg({ store, mapStyle, messages, theme }: ThumbnailsExport): string {
   const { nLayers, nHeads } = store;
   const { tile, x, y, width, height } = layoutThumbnails(nLayers, nHeads, 1000);
-  const atlas = new AtlasImage(store);
-  atlas.update(mapStyle);
+  const tiles = new ThumbnailImage(store);
+  tiles.update(mapStyle);
   const [left, top] = [PADDING, PADDING + TITLE];
   const named = { fill: theme.textMuted, family: theme.fontSans, anchor: 'middle' as const };
   let body = '';
@@ -240,21 +240,21 @@ export function thumbnailsSvg({ store, mapStyle, messages, theme }: ThumbnailsEx
   }
   for (let layer = 0; layer < nLayers; ++layer) {
     body += text(left + 10, top + y(layer) + tile / 2 + 4, String(layer), named);
-    const blocks = atlas.blocks(layer);
+    const blocks = tiles.blocks(layer);
     for (let column = 0; column <= nHeads; ++column) {
       const at = { x: left + x(column), y: top + y(layer), width: tile, height: tile };
       body += `<rect x="${at.x}" y="${at.y}" width="${tile}" height="${tile}" fill="url(#hatch)"/>`;
       if (blocks === 0) continue;
       body += image(
-        atlas.pixels,
-        atlas.width,
+        tiles.pixels,
+        tiles.width,
         { x: column * SIDE, y: layer * SIDE, width: blocks, height: blocks },
         at,
       );
     }
   }
   const below = top + height + 20;
-  body += legend(left, below, mapStyle, atlas.maximum, messages, theme);
+  body += legend(left, below, mapStyle, tiles.maximum, messages, theme);
   return standalone(
     Math.max(left + width, 476) + PADDING,
     below + 56,

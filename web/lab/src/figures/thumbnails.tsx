@@ -1,13 +1,13 @@
 // Every head of every layer at a glance, and the choice of one. One canvas has all pixels; over it
 // lies a grid of empty cells, which take clicks, focus and names.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { AtlasImage } from './atlas-image.js';
 import type { AttentionStore } from './attention-store.js';
 import { hatchPattern } from './hatch.js';
 import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
 import type { FigureMessages } from './messages.js';
 import { SIDE } from './pooled-map.js';
 import { readTheme } from './theme.js';
+import { ThumbnailImage } from './thumbnail-image.js';
 import { layoutThumbnails, LEFT, TOP, type ThumbnailLayout } from './thumbnail-layout.js';
 import type { Announce, HeadRef, MapStyle } from './types.js';
 
@@ -52,7 +52,7 @@ function move(
  * lines that changed.
  */
 class Surface {
-  readonly atlas: AtlasImage;
+  readonly image: ThumbnailImage;
   readonly #source = document.createElement('canvas');
   #drawn: readonly unknown[] = [];
   #hatch:
@@ -64,9 +64,9 @@ class Surface {
     | undefined;
 
   constructor(private readonly store: AttentionStore) {
-    this.atlas = new AtlasImage(store);
-    this.#source.width = this.atlas.width;
-    this.#source.height = this.atlas.height;
+    this.image = new ThumbnailImage(store);
+    this.#source.width = this.image.width;
+    this.#source.height = this.image.height;
   }
 
   draw(
@@ -76,9 +76,9 @@ class Surface {
     style: MapStyle,
     theme: string,
   ): void {
-    const { atlas, store } = this;
-    const { from, to } = atlas.update(style);
-    const blocks = Array.from({ length: store.nLayers }, (_, layer) => atlas.blocks(layer));
+    const { image, store } = this;
+    const { from, to } = image.update(style);
+    const blocks = Array.from({ length: store.nLayers }, (_, layer) => image.blocks(layer));
     const drawn = [canvas, layout, pixelRatio, theme, ...blocks];
     const same =
       drawn.length === this.#drawn.length && drawn.every((value, i) => value === this.#drawn[i]);
@@ -105,7 +105,7 @@ class Surface {
       context.beginPath();
       context.rect(0, y + top, width, side - top);
       context.clip();
-      for (let column = 0; column < atlas.columns; ++column) {
+      for (let column = 0; column < image.columns; ++column) {
         const x = device(layout.x(column));
         context.fillRect(x, y, side, side);
         if (n > 0)
@@ -130,15 +130,15 @@ class Surface {
   // The lines `from` to before `to` of all slots, into the canvas that tiles are taken from.
   #copy(from: number, to: number): void {
     if (from >= to) return;
-    const { atlas } = this;
+    const { image } = this;
     const data = new ImageData(
-      new Uint8ClampedArray(atlas.pixels.buffer),
-      atlas.width,
-      atlas.height,
+      new Uint8ClampedArray(image.pixels.buffer),
+      image.width,
+      image.height,
     );
     const context = this.#source.getContext('2d')!;
     for (let layer = 0; layer < this.store.nLayers; ++layer) {
-      context.putImageData(data, 0, 0, 0, layer * SIDE + from, atlas.width, to - from);
+      context.putImageData(data, 0, 0, 0, layer * SIDE + from, image.width, to - from);
     }
   }
 }

@@ -5,6 +5,7 @@
 // elsewhere its counters are the package's computed ones, and its time follows from the
 // multiply-adds a millisecond of the replays that were run.
 import { computedReplayWork, type Config, type StepInfo, type StepPhase, type Work } from 'kvlens';
+import { totalMultiplyAdds } from '../work-sums.js';
 
 export const WORK_METRICS = ['scores', 'causalScores', 'multiplyAdds', 'milliseconds'] as const;
 
@@ -44,13 +45,7 @@ export function countsOf(work: Work): Counts {
   return {
     scores: work.attentionScoreValues,
     causalScores: work.causalScoreValues,
-    multiplyAdds:
-      work.multiplyAddsQkv +
-      work.multiplyAddsScores +
-      work.multiplyAddsMix +
-      work.multiplyAddsOutput +
-      work.multiplyAddsFfn +
-      work.multiplyAddsLogits,
+    multiplyAdds: totalMultiplyAdds(work),
   };
 }
 

@@ -122,7 +122,7 @@ export const en = {
       total === 0 ? 'Prefill…' : `Prefill: ${done} of ${total} rows`,
   },
 
-  longWork: {
+  job: {
     stop: 'Stop',
     stopped: 'Stopped. The session is as it was.',
   },

@@ -123,7 +123,7 @@ export const ru: Messages = {
     working: (done, total) => (total === 0 ? 'Prefill…' : `Prefill: строк ${done} из ${total}`),
   },
 
-  longWork: {
+  job: {
     stop: 'Остановить',
     stopped: 'Остановлено. Сеанс остался прежним.',
   },

@@ -31,7 +31,7 @@ import {
   rows,
 } from '../state/store.js';
 import { ProblemAt, Segments } from '../ui/controls.jsx';
-import { LongWork } from '../ui/long-work.jsx';
+import { JobProgress } from '../ui/job-progress.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
@@ -91,7 +91,7 @@ function Large({
         {...(isLive.value ? { onRecompute: () => void recomputeLayer(shown.layer) } : {})}
         recomputing={busy.value?.kind === 'recompute'}
       />
-      <LongWork
+      <JobProgress
         kind="recompute"
         label={({ done, total }) =>
           text.value.attention.recomputing(shown.layer, percentDone(done, total))

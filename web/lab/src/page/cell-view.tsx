@@ -5,7 +5,7 @@ import { significant } from '../format.js';
 import { text } from '../i18n/index.js';
 import { visibleToken } from '../figures/index.js';
 import { calls, cell, isLive, live, position, report, rows, trace } from '../state/store.js';
-import { asProblem } from '../state/work.js';
+import { asProblem } from '../state/jobs.js';
 import { ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 

@@ -1,19 +1,13 @@
 // One token more: the likeliest, a drawn one, or one chosen from the list; or play.
 import { fixed4, percent, whole } from '../format.js';
 import { text } from '../i18n/index.js';
-import {
-  decodeGreedy,
-  decodeSampled,
-  decodeToken,
-  hasLogits,
-  obstacle,
-  reset,
-} from '../state/forward.js';
+import { decodeGreedy, decodeSampled, decodeToken, obstacle, reset } from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
 import {
   busy,
   calls,
   currentCall,
+  hasLogits,
   isLive,
   playing,
   playSampled,

@@ -8,23 +8,7 @@ import { Button } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 import { Icon } from '../ui/icons.jsx';
 import { Piece } from '../ui/token-chip.jsx';
-
-const multiplyAdds = ({
-  work,
-}: Call['step']): readonly (readonly [
-  'qkv' | 'scores' | 'mix' | 'output' | 'ffn' | 'logits',
-  number,
-])[] => [
-  ['qkv', work.multiplyAddsQkv],
-  ['scores', work.multiplyAddsScores],
-  ['mix', work.multiplyAddsMix],
-  ['output', work.multiplyAddsOutput],
-  ['ffn', work.multiplyAddsFfn],
-  ['logits', work.multiplyAddsLogits],
-];
-
-export const totalMultiplyAdds = (step: Pick<Call['step'], 'work'>): number =>
-  multiplyAdds(step as Call['step']).reduce((sum, [, count]) => sum + count, 0);
+import { multiplyAddsByStage, totalMultiplyAdds } from '../work-sums.js';
 
 function Browse() {
   const t = text.value.evidence;
@@ -76,7 +60,7 @@ function Counters({ call, tokens }: { readonly call: Call; readonly tokens: stri
     ['rowScores', t.rowScores, whole(step.rowAttentionScoreValues)],
     ['scores', t.scores, whole(work.attentionScoreValues)],
     ['causal', t.causal, whole(work.causalScoreValues)],
-    ['multiplyAdds', t.multiplyAdds, whole(totalMultiplyAdds(step))],
+    ['multiplyAdds', t.multiplyAdds, whole(totalMultiplyAdds(work))],
     ['kvRead', t.kvRead, whole(work.kvBytesRead)],
     ['kvWritten', t.kvWritten, whole(work.kvBytesWritten)],
     ['time', t.time, t.milliseconds(duration(step.milliseconds))],
@@ -94,7 +78,7 @@ function Counters({ call, tokens }: { readonly call: Call; readonly tokens: stri
       <Fold summary={t.stages}>
         {() => (
           <dl class="facts">
-            {multiplyAdds(step).map(([stage, count]) => (
+            {multiplyAddsByStage(work).map(([stage, count]) => (
               <div key={stage}>
                 <dt>{t.stage[stage]}</dt>
                 <dd>{whole(count)}</dd>

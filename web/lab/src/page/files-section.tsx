@@ -3,9 +3,10 @@ import { useRef } from 'preact/hooks';
 import { workCsv } from '../figures/index.js';
 import { text } from '../i18n/index.js';
 import { announce, live, trace, viewing } from '../state/store.js';
-import { callsCsv, candidatesCsv, download, tokensCsv } from '../state/tables.js';
+import { callsCsv, candidatesCsv, tokensCsv } from '../state/tables.js';
 import { closeTrace, openTrace, traceFile } from '../state/trace-files.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
+import { download } from '../ui/download.js';
 import { workPoints } from './work-section.jsx';
 
 /** Says whose numbers these are while a trace from a file is shown. */

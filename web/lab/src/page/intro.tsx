@@ -1,12 +1,7 @@
 // The first screen's words: what prefill, decode and the cache are, and where to see each.
-import { signal } from '@preact/signals';
 import { duration } from '../format.js';
 import { text } from '../i18n/index.js';
-
-/** The example that was computed when the page opened. */
-export const example = signal<
-  { readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined
->(undefined);
+import { example } from '../state/store.js';
 
 const places = ['#timeline', '#attention', '#work'] as const;
 

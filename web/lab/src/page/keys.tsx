@@ -13,8 +13,8 @@ import {
   verify,
 } from '../state/forward.js';
 import { play, stopPlaying } from '../state/play.js';
-import { isLive, pinnedCall, pinnedPosition, playing, promptTokens, rows } from '../state/store.js';
-import { stop } from '../state/work.js';
+import { isLive, playing, promptTokens, rows, unpin } from '../state/store.js';
+import { stop } from '../state/jobs.js';
 import { Button } from '../ui/controls.jsx';
 import { Icon } from '../ui/icons.jsx';
 
@@ -50,8 +50,7 @@ function onKey(event: KeyboardEvent): void {
   if (event.key === 'Escape') {
     stop();
     stopPlaying();
-    pinnedPosition.value = null;
-    pinnedCall.value = null;
+    unpin();
     return;
   }
   if (!shortcuts.value || isTyping(event.target)) return;

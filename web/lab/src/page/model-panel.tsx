@@ -5,9 +5,9 @@ import { text } from '../i18n/index.js';
 import { canReloadForThreads, offlineReady, reloadForThreads } from '../offline.js';
 import { loadBuiltIn, loadFiles, loadUrl } from '../state/load.js';
 import { builtInIds } from '../state/models.js';
-import { restart } from '../state/opening.js';
+import { restart } from '../state/startup.js';
 import { engine, live, loading, problems, trace } from '../state/store.js';
-import { stop } from '../state/work.js';
+import { stop } from '../state/jobs.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 

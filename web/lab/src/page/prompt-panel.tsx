@@ -6,7 +6,7 @@ import { prefillAll, prefillNext } from '../state/forward.js';
 import { setPrompt } from '../state/prompt.js';
 import { isLive, pending, promptText, promptTokens, rows, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
-import { LongWork } from '../ui/long-work.jsx';
+import { JobProgress } from '../ui/job-progress.jsx';
 import { Piece } from '../ui/token-chip.jsx';
 
 function Chips() {
@@ -64,7 +64,7 @@ export function PromptPanel() {
         </Button>
       </div>
       {tooLong !== undefined && <p class="small">{tooLong}</p>}
-      <LongWork kind="prefill" label={({ done, total }) => t.prompt.working(done, total)} />
+      <JobProgress kind="prefill" label={({ done, total }) => t.prompt.working(done, total)} />
       <ProblemAt site="prompt" />
     </section>
   );

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { pngBlob, svgBlob } from '../figures/index.js';
 import { text } from '../i18n/index.js';
-import { download } from '../state/tables.js';
 import { Button } from '../ui/controls.jsx';
+import { download } from '../ui/download.js';
 
 interface SaveFigureProps {
   readonly name: string;

@@ -6,8 +6,8 @@ import { verify } from '../state/forward.js';
 import { isLive, rows, shownCall } from '../state/store.js';
 import { sameHashes, type Call } from '../state/trace.js';
 import { Button, ProblemAt, Verdict } from '../ui/controls.jsx';
-import { LongWork } from '../ui/long-work.jsx';
-import { totalMultiplyAdds } from './evidence.jsx';
+import { JobProgress } from '../ui/job-progress.jsx';
+import { totalMultiplyAdds } from '../work-sums.js';
 
 function Outcome({ call }: { readonly call: Call }) {
   const t = text.value.verify;
@@ -17,7 +17,7 @@ function Outcome({ call }: { readonly call: Call }) {
   const lines: readonly (readonly [string, (work: Work) => string])[] = [
     [t.dense, (work) => whole(work.attentionScoreValues)],
     [t.causal, (work) => whole(work.causalScoreValues)],
-    [t.multiplyAdds, (work) => whole(totalMultiplyAdds({ work }))],
+    [t.multiplyAdds, (work) => whole(totalMultiplyAdds(work))],
   ];
   return (
     <div class="stack" data-testid="verification">
@@ -85,7 +85,7 @@ export function Verify() {
           {t.button}
         </Button>
       </p>
-      <LongWork
+      <JobProgress
         kind="verify"
         label={({ done, total }) => t.working(rows.value.length, percentDone(done, total))}
       />

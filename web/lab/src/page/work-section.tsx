@@ -17,7 +17,7 @@ import { lengthsToReplay, replayEach } from '../state/forward.js';
 import { announce, calls, isLive, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
-import { LongWork } from '../ui/long-work.jsx';
+import { JobProgress } from '../ui/job-progress.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
@@ -95,7 +95,7 @@ function RunAll() {
           {t.runAll}
         </Button>
       </div>
-      <LongWork
+      <JobProgress
         kind="replays"
         label={({ done, total }) => t.running(Math.min(total, Math.floor(done) + 1), total)}
       />

@@ -12,7 +12,7 @@ import {
 import { toyConfig, toySeed } from './models.js';
 import { engine, live } from './store.js';
 import { sameHashes } from './trace.js';
-import { run } from './work.js';
+import { run } from './jobs.js';
 
 export const attemptIds = [
   'decodeFirst',

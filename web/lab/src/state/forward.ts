@@ -1,19 +1,19 @@
 // The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the
 // trace together with the hashes that show what happened to the rows that were there before.
-import { batch, signal } from '@preact/signals';
+import { batch } from '@preact/signals';
 import type { CallOptions, Draw } from 'kvlens';
 import { evidenceBytes } from '../figures/index.js';
 import { piecesOf } from './pieces.js';
 import {
   attention,
   capacityLeft,
-  clearProblem,
   currentCall,
+  forgetRows,
+  hasLogits,
   isLive,
   live,
   pending,
   pinnedCall,
-  pinnedPosition,
   promptText,
   promptTokens,
   rngState,
@@ -23,7 +23,7 @@ import {
   trace,
 } from './store.js';
 import { lastCall, type Call, type How, type Row, type Token, type Trace } from './trace.js';
-import { run, type Progressing } from './work.js';
+import { run, type JobOptions } from './jobs.js';
 
 /** Likeliest next tokens that are kept of each call. */
 const nCandidates = 12;
@@ -32,9 +32,6 @@ const nCandidates = 12;
  * at.
  */
 const evidenceLimit = 64 * 2 ** 20;
-
-/** Whether the session can be asked for a draw: truncating takes its logits away. */
-export const hasLogits = signal(false);
 
 function current(): { readonly live: NonNullable<typeof live.value>; readonly trace: Trace } {
   if (!live.value || !trace.value || !isLive.value) throw new Error('no live session');
@@ -55,7 +52,7 @@ async function forward(
   tokens: readonly number[],
   how: How,
   draw: Draw | null,
-  { signal, onProgress }: Progressing,
+  { signal, onProgress }: JobOptions,
 ): Promise<void> {
   const before = current();
   const { session, model } = before.live;
@@ -122,12 +119,8 @@ async function clear(): Promise<void> {
   batch(() => {
     trace.value = { ...before.trace, rows: [], calls: [], forks: [], replays: [] };
     attention.value?.clear();
-    pending.value = [];
-    hasLogits.value = false;
     rngState.value = undefined;
-    pinnedPosition.value = null;
-    pinnedCall.value = null;
-    clearProblem('run', 'verify', 'attention', 'cell');
+    forgetRows();
   });
 }
 
@@ -146,44 +139,41 @@ async function keep(nRows: number): Promise<void> {
       replays: before.trace.replays.filter(({ nTokens }) => nTokens <= nRows),
     };
     attention.value?.truncate(nRows);
-    pending.value = [];
-    hasLogits.value = false;
-    pinnedPosition.value = null;
-    pinnedCall.value = null;
+    forgetRows();
   });
 }
 
 /** Computes the newest row anew: a fork leaves the rows, but not the logits after them. */
-async function computeNewestAgain(progressing: Progressing): Promise<void> {
+async function computeNewestAgain(options: JobOptions): Promise<void> {
   const newest = rows.value.at(-1);
   if (!newest) return;
   await keep(rows.value.length - 1);
-  await forward([newest.id], 'again', null, progressing);
+  await forward([newest.id], 'again', null, options);
 }
 
 /** The whole prompt in one call; a filled session is reset first. */
 export const prefillAll = (): Promise<boolean> =>
-  run('prefill', 'prompt', async (progressing) => {
+  run('prefill', 'prompt', async (options) => {
     if (rows.value.length > 0) await clear();
     await forward(
       promptTokens.value.map(({ id }) => id),
       'prompt',
       null,
-      progressing,
+      options,
     );
   });
 
 /** The next token of the prompt alone. The first is prefilled, the others are decoded onto it. */
 export const prefillNext = (): Promise<boolean> =>
-  run('prefill', 'prompt', async (progressing) => {
+  run('prefill', 'prompt', async (options) => {
     if (pending.value.length === 0) {
       if (rows.value.length > 0) await clear();
       const [first, ...others] = promptTokens.value;
-      await forward(first ? [first.id] : [], 'prompt', null, progressing);
+      await forward(first ? [first.id] : [], 'prompt', null, options);
       pending.value = others;
     } else {
       const [next, ...others] = pending.value as [Token, ...Token[]];
-      await forward([next.id], 'prompt', null, progressing);
+      await forward([next.id], 'prompt', null, options);
       pending.value = others;
     }
   });
@@ -192,35 +182,35 @@ export const prefillNext = (): Promise<boolean> =>
  * A run told by its rows: the first `prefilled` of them by one prefill, the others decoded one by
  * one.
  */
-export const replayRows = (ids: readonly number[], prefilled: number): Promise<boolean> =>
-  run('prefill', 'run', async (progressing) => {
+export const repeatRun = (ids: readonly number[], prefilled: number): Promise<boolean> =>
+  run('prefill', 'run', async (options) => {
     const begin = Math.max(1, Math.min(prefilled, ids.length));
-    await forward(ids.slice(0, begin), 'prompt', null, progressing);
+    await forward(ids.slice(0, begin), 'prompt', null, options);
     for (const id of ids.slice(begin)) {
       const how = currentCall.value?.candidates[0]?.token === id ? 'greedy' : 'clicked';
-      await forward([id], how, null, progressing);
+      await forward([id], how, null, options);
     }
   });
 
 /** A token of the person's own choice. What was left of the prompt is dropped. */
 export const decodeToken = (id: number): Promise<boolean> =>
-  run('decode', 'run', async (progressing) => {
-    await forward([id], 'clicked', null, progressing);
+  run('decode', 'run', async (options) => {
+    await forward([id], 'clicked', null, options);
     pending.value = [];
   });
 
 export const decodeGreedy = (): Promise<boolean> =>
-  run('decode', 'run', async (progressing) => {
-    if (!currentCall.value) await computeNewestAgain(progressing);
+  run('decode', 'run', async (options) => {
+    if (!currentCall.value) await computeNewestAgain(options);
     const likeliest = currentCall.value?.candidates[0];
-    if (likeliest) await forward([likeliest.token], 'greedy', null, progressing);
+    if (likeliest) await forward([likeliest.token], 'greedy', null, options);
   });
 
 export const decodeSampled = (): Promise<boolean> =>
-  run('decode', 'run', async (progressing) => {
-    if (!hasLogits.value) await computeNewestAgain(progressing);
+  run('decode', 'run', async (options) => {
+    if (!hasLogits.value) await computeNewestAgain(options);
     const drawn = await current().live.session.sample(sampling.value, rngState.value ?? seed.value);
-    await forward([drawn.draw.token], 'sampled', drawn.draw, progressing);
+    await forward([drawn.draw.token], 'sampled', drawn.draw, options);
     rngState.value = drawn.rngState;
   });
 
@@ -232,10 +222,10 @@ export const reset = (): Promise<boolean> => run('reset', 'run', clear);
 
 /** The session's logits against a replay of all its tokens, run for real. */
 export const verify = (): Promise<boolean> =>
-  run('verify', 'verify', async (progressing) => {
-    if (!hasLogits.value) await computeNewestAgain({ ...progressing, onProgress: () => {} });
+  run('verify', 'verify', async (options) => {
+    if (!hasLogits.value) await computeNewestAgain({ ...options, onProgress: () => {} });
     const before = current();
-    const verification = await before.live.session.verify(progressing);
+    const verification = await before.live.session.verify(options);
     const last = before.trace.calls.length - 1;
     trace.value = {
       ...before.trace,
@@ -278,8 +268,8 @@ export const replayEach = (): Promise<boolean> =>
 
 /** Brings back the attention rows of a layer that gave way to the memory budget. */
 export const recomputeLayer = (layer: number): Promise<boolean> =>
-  run('recompute', 'attention', async (progressing) => {
-    const tensor = await current().live.session.attentionMaps([layer], progressing);
+  run('recompute', 'attention', async (options) => {
+    const tensor = await current().live.session.attentionMaps([layer], options);
     attention.value?.addReplay([layer], tensor);
   });
 

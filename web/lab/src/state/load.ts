@@ -2,7 +2,6 @@
 import { batch } from '@preact/signals';
 import { createEngine, type Engine, type EngineModel, type ModelSource } from 'kvlens';
 import { AttentionStore } from '../figures/index.js';
-import { hasLogits } from './forward.js';
 import { examples, storiesName, storiesUrl, toyConfig, toyName, toySeed } from './models.js';
 import { stopPlaying } from './play.js';
 import { setPrompt } from './prompt.js';
@@ -10,12 +9,11 @@ import {
   attention,
   clearProblem,
   engine,
+  forgetRows,
+  hasLogits,
   live,
   liveTrace,
   loading,
-  pending,
-  pinnedCall,
-  pinnedPosition,
   promptText,
   report,
   rngState,
@@ -25,7 +23,7 @@ import {
   viewing,
 } from './store.js';
 import { TRACE_SCHEMA, TRACE_VERSION, type BuiltInId } from './trace.js';
-import { asProblem, run } from './work.js';
+import { asProblem, run } from './jobs.js';
 
 /**
  * What 32-bit memory can hold at the very most; the engine knows the exact room once headers are
@@ -111,12 +109,9 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
         nHeads: config.nHeads,
         slidingWindow: config.slidingWindow,
       });
-      hasLogits.value = false;
-      pending.value = [];
       rngState.value = undefined;
-      pinnedPosition.value = null;
-      pinnedCall.value = null;
-      clearProblem('run', 'verify', 'attention', 'cell', 'prompt');
+      forgetRows();
+      clearProblem('prompt');
     });
     await previous?.session.dispose();
     await previous?.model.dispose();

@@ -2,7 +2,7 @@
 // no tokenizer.
 import { clearProblem, live, pending, promptText, promptTokens, report } from './store.js';
 import { piecesOf } from './pieces.js';
-import { asProblem } from './work.js';
+import { asProblem } from './jobs.js';
 import type { Token } from './trace.js';
 
 let latest = 0;

@@ -98,6 +98,14 @@ export const playSampled = signal(false);
 /** Tokens a second while playing. */
 export const speed = signal(8);
 
+/** True while the session can be asked for a draw. Truncating takes its logits away. */
+export const hasLogits = signal(false);
+
+/** The run that was computed when the page opened. */
+export const example = signal<
+  { readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined
+>(undefined);
+
 /** A position, pinned for all figures; the newest row while null. */
 export const pinnedPosition = signal<number | null>(null);
 /** Index of the call whose evidence is shown; the last one while null. */
@@ -141,6 +149,20 @@ export function clearProblem(...sites: readonly Site[]): void {
   const rest = { ...problems.value };
   for (const site of sites) delete rest[site];
   problems.value = rest;
+}
+
+/** Lets go of what is pinned: every figure follows the newest row again. */
+export function unpin(): void {
+  pinnedPosition.value = null;
+  pinnedCall.value = null;
+}
+
+/** Forgets what depended on rows that are gone. */
+export function forgetRows(): void {
+  pending.value = [];
+  hasLogits.value = false;
+  unpin();
+  clearProblem('run', 'verify', 'attention', 'cell');
 }
 
 export function announce(text: string): void {

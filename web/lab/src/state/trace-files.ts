@@ -2,17 +2,16 @@
 // model.
 import { batch } from '@preact/signals';
 import { AttentionStore } from '../figures/index.js';
-import { hasLogits } from './forward.js';
 import { stopPlaying } from './play.js';
 import {
   attention,
   clearProblem,
+  hasLogits,
   live,
   liveTrace,
-  pinnedCall,
-  pinnedPosition,
   report,
   trace,
+  unpin,
   viewing,
 } from './store.js';
 import { parseTrace, type Trace } from './trace.js';
@@ -119,8 +118,7 @@ export async function openTrace(file: File): Promise<boolean> {
     trace.value = shown;
     attention.value = restoredAttention(stored, shown);
     viewing.value = file.name;
-    pinnedCall.value = null;
-    pinnedPosition.value = null;
+    unpin();
   });
   return true;
 }
@@ -133,8 +131,7 @@ export function closeTrace(): void {
     liveTrace.value = undefined;
     liveAttention = undefined;
     viewing.value = undefined;
-    pinnedCall.value = null;
-    pinnedPosition.value = null;
+    unpin();
     if (!live.value) hasLogits.value = false;
   });
 }

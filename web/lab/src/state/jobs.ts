@@ -1,4 +1,4 @@
-// One piece of work at a time: what is running, how to stop it, and where its failure is told.
+// One job at a time: what is running, how to stop it, and where its failure is reported.
 import { isKvLensError, type CallProgress } from 'kvlens';
 import {
   busy,
@@ -15,32 +15,32 @@ export function asProblem(error: unknown): Problem {
   return { kind: 'other', message: error instanceof Error ? error.message : String(error) };
 }
 
-/** What `run` gives to the work that it runs. */
-export interface Progressing {
+/** Every job gets these and passes them on to the engine's calls. */
+export interface JobOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: CallProgress) => void;
 }
 
-let before: Promise<unknown> = Promise.resolve();
+type Job = (options: JobOptions) => Promise<void>;
+
+let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `work` once what is running has ended; a failure is told at `site`. Resolves to whether it
- * went well. Being stopped by the person is no failure.
+ * Runs `job` once the jobs before it have ended, and reports a failure at `site`. Resolves to true
+ * if it succeeded. A job that the user stopped has not failed, and resolves to false.
  */
-export function run(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
-  const turn = before.then(() => runNow(kind, site, work));
-  before = turn;
+export function run(kind: BusyKind, site: Site, job: Job): Promise<boolean> {
+  const turn = previous.then(() => runNow(kind, site, job));
+  previous = turn;
   return turn;
 }
 
-type Work = (progressing: Progressing) => Promise<void>;
-
-/** Milliseconds after which a person begins to wait. */
+/** Milliseconds before a job counts as something to wait for. */
 const patience = 250;
 
 let running: AbortController | undefined;
 
-async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> {
+async function runNow(kind: BusyKind, site: Site, job: Job): Promise<boolean> {
   const abort = new AbortController();
   running = abort;
   stopped.value = undefined;
@@ -48,7 +48,7 @@ async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> 
   const timer = setTimeout(() => (busy.value = { kind, ...progress }), patience);
   clearProblem(site);
   try {
-    await work({
+    await job({
       signal: abort.signal,
       onProgress: ({ done, total }) => {
         progress = { done, total };
@@ -68,7 +68,7 @@ async function runNow(kind: BusyKind, site: Site, work: Work): Promise<boolean> 
   }
 }
 
-/** Stops what is running, where it can be stopped. */
+/** Stops the running job, if it can be stopped. */
 export function stop(): void {
   running?.abort();
 }

@@ -1,18 +1,17 @@
 // The first screen: a run that is really computed, either an example or what the address asks for.
-import { example } from '../page/intro.jsx';
 import { stateNow, type AddressState } from './address.js';
-import { decodeGreedy, prefillAll, replayRows } from './forward.js';
+import { decodeGreedy, prefillAll, repeatRun } from './forward.js';
 import { loadBuiltIn, startEngine } from './load.js';
 import { examples } from './models.js';
 import { setPrompt } from './prompt.js';
-import { calls, rows, trace } from './store.js';
+import { calls, example, rows, trace } from './store.js';
 
 export async function openWith(state: AddressState | undefined): Promise<void> {
   const id = state?.model ?? 'stories260k';
   if (!(await startEngine()) || !(await loadBuiltIn(id))) return;
   if (state) {
     await setPrompt(state.prompt);
-    if (state.rows.length > 0) await replayRows(state.rows, state.prefilled);
+    if (state.rows.length > 0) await repeatRun(state.rows, state.prefilled);
   } else {
     await prefillAll();
     for (let step = 0; step < examples[id].decodes; ++step) await decodeGreedy();

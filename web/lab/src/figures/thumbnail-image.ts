@@ -7,7 +7,7 @@ import { rampPixels } from './palette.js';
 import { NO_WEIGHT, SIDE, type PooledMap } from './pooled-map.js';
 import type { HeadRef, MapStyle } from './types.js';
 
-export class AtlasImage {
+export class ThumbnailImage {
   readonly columns: number;
   readonly width: number;
   readonly height: number;

@@ -1,16 +1,16 @@
 // What a person waits for: how far it has come, a way to stop it, and that it was stopped.
 import { text } from '../i18n/index.js';
 import { busy, stopped, type Busy, type BusyKind } from '../state/store.js';
-import { stop } from '../state/work.js';
+import { stop } from '../state/jobs.js';
 import { Button } from './controls.jsx';
 
-interface LongWorkProps {
+interface JobProgressProps {
   readonly kind: BusyKind;
   readonly label: (now: Busy) => string;
 }
 
-export function LongWork({ kind, label }: LongWorkProps) {
-  const t = text.value.longWork;
+export function JobProgress({ kind, label }: JobProgressProps) {
+  const t = text.value.job;
   const now = busy.value;
   if (now?.kind === kind) {
     const { done, total } = now;

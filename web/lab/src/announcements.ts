@@ -3,9 +3,9 @@ import { effect } from '@preact/signals';
 import { text } from './i18n/index.js';
 import { announce, calls, live, playing, rows, stopped, trace } from './state/store.js';
 
-export function speakOutcomes(): void {
+export function announceOutcomes(): void {
   effect(() => {
-    if (stopped.value) announce(text.peek().longWork.stopped);
+    if (stopped.value) announce(text.peek().job.stopped);
   });
   let spoken:
     | {

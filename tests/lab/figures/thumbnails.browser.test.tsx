@@ -25,13 +25,7 @@ function filledStore(length: number): AttentionStore {
   return store;
 }
 
-function Overview({
-  store,
-  onSelect,
-}: {
-  store: AttentionStore;
-  onSelect?: (head: HeadRef) => void;
-}) {
+function Tiles({ store, onSelect }: { store: AttentionStore; onSelect?: (head: HeadRef) => void }) {
   const [selected, setSelected] = useState<HeadRef>({ layer: 0, head: 0 });
   void store.revision.value;
   return (
@@ -51,7 +45,7 @@ function Overview({
 
 test('a thumbnail has the colours of its weights, and grows with the history', async () => {
   const store = filledStore(4);
-  const { container } = await mount(<Overview store={store} />);
+  const { container } = await mount(<Tiles store={store} />);
   const layout = layoutThumbnails(2, 3, 640);
   const canvas = container.querySelector('canvas')!;
   const colour = (layer: number, column: number, query: number, key: number, n: number) => {
@@ -79,7 +73,7 @@ test('a thumbnail has the colours of its weights, and grows with the history', a
 
 test('thumbnails are chosen by click and by arrow keys, with the focus', async () => {
   const onSelect = vi.fn();
-  const { container } = await mount(<Overview store={filledStore(4)} onSelect={onSelect} />);
+  const { container } = await mount(<Tiles store={filledStore(4)} onSelect={onSelect} />);
   const cells = container.querySelectorAll<HTMLElement>('[role="gridcell"]');
   expect(cells.length).toBe(2 * 4);
   await userEvent.click(cells[5]!);
@@ -147,7 +141,7 @@ test('the names of columns and layers stay within their places at every size of 
 test('thumbnails of layers that lack rows say so', async () => {
   const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
   store.append([1, 2, 3], evidenceOf({ nHeads: 3, layers: [0], firstPosition: 0, nRows: 3 }));
-  const { container } = await mount(<Overview store={store} />);
+  const { container } = await mount(<Tiles store={store} />);
   expect(container.textContent).toContain('Layer 1 shows 0 of 3 rows.');
 });
 
