@@ -23,11 +23,11 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
-# The compiler is a script that stays the same when the compiler behind it changes, so ccache is told
-# the version.
+# The compiler is a script that stays the same when the compiler behind it changes. ccache is told
+# the version, and since it is part of every command, Ninja compiles everything for a new one.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version ERROR_QUIET)
 string(MD5 version "${version}")
-set(KVLENS_CCACHE_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version}
+set(KVLENS_COMPILER_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version}
     # The private compiler sees nothing of the host but the project, and its system headers are not
     # the host's: preprocessed sources go through the build folder, and they alone are compared.
     CCACHE_TEMPDIR=${CMAKE_BINARY_DIR}/ccache CCACHE_NODIRECT=true)
