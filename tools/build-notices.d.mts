@@ -1,0 +1,2 @@
+/** The whole of THIRD_PARTY_NOTICES.md. */
+export function notices(): string;
