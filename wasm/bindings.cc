@@ -46,6 +46,7 @@ struct Named<float> {
   static constexpr const char* recorder = "RecorderF32";
   static constexpr const char* replay = "ReplayF32";
   static constexpr const char* logits = "LogitsF32";
+  static constexpr const char* savepoint = "SavepointF32";
   static constexpr const char* create_cache = "createCacheF32(model, capacity, dtype)";
   static constexpr const char* bind = "bindF32(model, cache, chunkRows, pool)";
   static constexpr const char* create_recorder =
@@ -55,6 +56,7 @@ struct Named<float> {
   static constexpr const char* step_outcome = "Outcome<StepValue<Float32Array>>";
   static constexpr const char* begun_replay_outcome = "Outcome<ReplayF32>";
   static constexpr const char* replay_outcome = "Outcome<ReplayValue<LogitsF32>>";
+  static constexpr const char* savepoint_outcome = "Outcome<SavepointF32>";
 };
 template <>
 struct Named<double> {
@@ -64,6 +66,7 @@ struct Named<double> {
   static constexpr const char* recorder = "RecorderF64";
   static constexpr const char* replay = "ReplayF64";
   static constexpr const char* logits = "LogitsF64";
+  static constexpr const char* savepoint = "SavepointF64";
   static constexpr const char* create_cache = "createCacheF64(model, capacity, dtype)";
   static constexpr const char* bind = "bindF64(model, cache, chunkRows, pool)";
   static constexpr const char* create_recorder =
@@ -73,6 +76,7 @@ struct Named<double> {
   static constexpr const char* step_outcome = "Outcome<StepValue<Float64Array>>";
   static constexpr const char* begun_replay_outcome = "Outcome<ReplayF64>";
   static constexpr const char* replay_outcome = "Outcome<ReplayValue<LogitsF64>>";
+  static constexpr const char* savepoint_outcome = "Outcome<SavepointF64>";
 };
 
 DType dtype_named(const std::string& name) { return dtype_from_name(name).value_or(DType::f32); }
@@ -386,6 +390,11 @@ void register_sessions() {
   using StepOutcome = Outcome<Step<T>>;
   register_type<Outcome<S>>(Named<T>::session_outcome);
   register_type<StepOutcome>(Named<T>::step_outcome);
+  register_type<Outcome<Savepoint<T>>>(Named<T>::savepoint_outcome);
+  // It refers to its session, which has to be deleted after it.
+  class_<Savepoint<T>>(Named<T>::savepoint)
+      .template smart_ptr<std::shared_ptr<Savepoint<T>>>(
+          typeid(std::shared_ptr<Savepoint<T>>).name());
   class_<S>(Named<T>::session)
       .template smart_ptr<SessionPtr<T>>(typeid(SessionPtr<T>).name())
       .function(
@@ -451,7 +460,20 @@ void register_sessions() {
       .function(
           "truncate(len)",
           +[](S& session, std::size_t len) { return outcome(session.truncate(len)); })
+      .function("clear()", &S::clear)
       .function("reset()", &S::reset)
+      .function(
+          "savepoint()",
+          +[](S& session) {
+            return outcome<Savepoint<T>>(session.savepoint(), [](Savepoint<T> savepoint) {
+              return std::make_shared<Savepoint<T>>(std::move(savepoint));
+            });
+          })
+      .function(
+          "rollback(savepoint)",
+          +[](S& session, const Savepoint<T>& savepoint) {
+            return outcome(session.rollback(savepoint));
+          })
       .function(
           "work()", +[](const S& session) { return work_value(session.work()); })
       .function("kvLen()", &S::kv_len)

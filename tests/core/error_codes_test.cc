@@ -266,6 +266,14 @@ std::map<ErrorCode, Way> call_ways() {
       return s.begin(Phase::prefill, prompt);
     });
   });
+  ways[ErrorCode::savepoint_ended] = way<NoContext>([] {
+    return on_session([](auto& s) {
+      const auto first = must(s.savepoint());
+      const auto second = must(s.savepoint());
+      must(s.rollback(first));
+      return s.rollback(second);
+    });
+  });
   ways[ErrorCode::no_call_in_progress] =
       way<NoContext>([] { return on_session([](auto& s) { return without_value(s.finish()); }); });
   ways[ErrorCode::interrupted] = way<SiteContext>([] {

@@ -14,7 +14,6 @@ import type {
   Contrast,
   Draw,
   DType,
-  Evidence,
   FloatArray,
   KvDType,
   MemoryInfo,
@@ -276,8 +275,27 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
    * Keeps the first `len` rows; the logits are gone until the next call. Errors: invalid_length.
    */
   truncate(len: number): void;
+  /** Drops every row and abandons an open call. The counters go on from where they are. */
+  clear(): void;
   /** As freshly bound: no rows, counters zero; an open call is abandoned. */
   reset(): void;
+
+  /**
+   * Marks the present state as one to return to with `rollback`. This copies the logits and the
+   * token ids. Rows are copied only when a later call is about to write over them (after
+   * `truncate`, `clear` or `reset`), so appending tokens costs nothing, and the copies take at most
+   * as many bytes as the rows held now. Such a call can fail with `out_of_memory` before it begins.
+   * Errors: call_in_progress, out_of_memory; the session is unchanged.
+   */
+  savepoint(): Savepoint<C>;
+  /**
+   * Returns to a savepoint of this session: rows, tokens, logits, counters and `lastStep` are
+   * exactly what they were, without computing anything. Abandons an open call, keeps `savepoint`
+   * usable and ends every savepoint made after it. Errors: invalid_argument (not made by this
+   * session), call_in_progress (a call of another session on the same cache is open),
+   * savepoint_ended; the session is unchanged.
+   */
+  rollback(savepoint: Savepoint<C>): void;
 
   /** Since binding or `reset`. */
   work(): Work;
@@ -290,8 +308,6 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   readonly hasLogits: boolean;
   /** The call that gave the logits; none after binding, `reset` and `truncate`. */
   readonly lastStep: StepInfo | undefined;
-  /** Evidence of the last call that captured any. */
-  readonly lastEvidence: Evidence<C> | undefined;
   /**
    * Prefill and decodes since binding or `reset`. Errors: no_schedule (nothing yet, or `extend` or
    * `truncate`).
@@ -318,6 +334,15 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   generate(request: GenerateRequest): Generation;
   /** The same tokens from complete-prefix replays, without the cache. */
   generateUncached(request: GenerateRequest): Generation;
+}
+
+/**
+ * A state of a session that it can return to; see `Session.savepoint`. Dispose of it when it is no
+ * longer needed: this frees its copies and leaves the session as it is. Disposing of the session
+ * disposes of its savepoints.
+ */
+export interface Savepoint<C extends ComputeType = ComputeType> extends Handle {
+  readonly session: Session<C>;
 }
 
 /**

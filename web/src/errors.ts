@@ -135,6 +135,7 @@ export interface CoreErrorContexts {
   not_prefilled: NoContext;
   call_in_progress: NoContext;
   no_call_in_progress: NoContext;
+  savepoint_ended: NoContext;
   interrupted: SiteContext;
   count_mismatch: FieldContext;
   cached_exceeds_replay: LimitContext;
@@ -269,6 +270,7 @@ export const CORE_ERROR_CODES = [
   'not_prefilled',
   'call_in_progress',
   'no_call_in_progress',
+  'savepoint_ended',
   'interrupted',
   'count_mismatch',
   'cached_exceeds_replay',

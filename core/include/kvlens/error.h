@@ -70,6 +70,7 @@ namespace kvlens {
   X(not_prefilled)           /* None: decode and extend need a filled cache */                   \
   X(call_in_progress)        /* None: a stepwise call has begun and has not finished */          \
   X(no_call_in_progress)     /* None */                                                          \
+  X(savepoint_ended)         /* None: a rollback has gone back to before it was made */          \
   X(interrupted)             /* Site: a stage tap stopped the call */                            \
   /* contrast */                                                                                 \
   X(count_mismatch)        /* Field: measured and computed counts differ */                      \

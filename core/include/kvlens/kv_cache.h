@@ -41,6 +41,9 @@ struct PreparedRows {
 };
 
 template <class T>
+class SavedRows;
+
+template <class T>
 class LayerKvCache {
  public:
   // `dtype` is what rows are stored as: the compute type or, for float, bf16, or q8_0 where
@@ -95,14 +98,25 @@ class LayerKvCache {
   // The same for several lengths, reading each row once: `hashes[i]` is of `lengths[i]` rows.
   void content_hashes(std::span<const std::size_t> lengths, std::span<std::uint64_t> hashes) const;
 
+  // Rows [row_begin, row_begin + n_rows) as they are stored, out of the cache and back into it:
+  // `stored_bytes(n_rows)` bytes, for every lane's heads a head's keys and then its values.
+  [[nodiscard]] std::size_t stored_bytes(std::size_t n_rows) const noexcept;
+  void copy_stored(std::size_t row_begin, std::size_t n_rows, std::byte* to) const noexcept;
+  void write_stored(std::size_t row_begin, std::size_t n_rows, const std::byte* from) noexcept;
+
   // For the kernels: one lane's KV head from row 0 on, prepared rows included: [capacity, head_dim]
   // of `dtype`.
   [[nodiscard]] const std::byte* key_rows(std::size_t lane, std::size_t kv_head) const noexcept;
   [[nodiscard]] const std::byte* value_rows(std::size_t lane, std::size_t kv_head) const noexcept;
 
  private:
+  friend class SavedRows<T>;
   LayerKvCache(LayerGeometry geometry, DType dtype)
       : geometry_(std::move(geometry)), dtype_(dtype) {}
+  // Errors: cache_changed (the rows lie in other storage).
+  [[nodiscard]] Result<void> check_storage(std::uint64_t storage_id) const;
+  // `len` rows must have been written.
+  void set_len(std::size_t len) noexcept { len_ = len; }
   // Where a row begins in `keys_` and `values_`.
   [[nodiscard]] std::size_t row_offset(std::size_t lane, std::size_t kv_head,
                                        std::size_t row) const noexcept;
@@ -160,6 +174,7 @@ class KvCache {
  private:
   template <class U>
   friend class Session;
+  friend class SavedRows<T>;
   KvCache(const Model& model, std::vector<LayerKvCache<T>> layers, Buffer<std::uint32_t> tokens);
 
   Config config_;
@@ -167,6 +182,8 @@ class KvCache {
   std::vector<LayerKvCache<T>> layers_;
   Buffer<std::uint32_t> tokens_;   // [capacity], the first len are ids of committed rows
   bool call_in_progress_ = false;  // a session is writing scratch rows
+  // Of the savepoints that can be returned to, oldest first: told of rows before they are written.
+  std::vector<SavedRows<T>*> saved_rows_;
 };
 
 extern template class LayerKvCache<float>;

@@ -16,6 +16,7 @@
 #include "kvlens/kv_cache.h"
 #include "kvlens/model.h"
 #include "kvlens/replay.h"
+#include "kvlens/savepoint.h"
 #include "kvlens/stage.h"
 #include "kvlens/thread_pool.h"
 #include "kvlens/work.h"
@@ -54,12 +55,13 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // On an empty cache. Errors: call_in_progress, cache_changed, not_empty, empty_prompt,
-  // prompt_exceeds_capacity, token_out_of_range, and what the forward pass can meet
-  // (non_finite_value, interrupted, cache_changed, work_overflow).
+  // prompt_exceeds_capacity, token_out_of_range, out_of_memory (only while a savepoint is alive),
+  // and what the forward pass can meet (non_finite_value, interrupted, cache_changed,
+  // work_overflow).
   [[nodiscard]] Result<Step<T>> prefill(std::span<const std::uint32_t> tokens,
                                         StageTap<T>* tap = nullptr);
   // One token onto a filled cache. Errors: call_in_progress, not_prefilled, token_out_of_range,
-  // cache_full, and the forward pass's.
+  // cache_full, out_of_memory (as prefill), and the forward pass's.
   [[nodiscard]] Result<Step<T>> decode(std::uint32_t token, StageTap<T>* tap = nullptr);
   // Several tokens onto a filled cache; they count as decode tokens. Errors: as decode,
   // empty_prompt.
@@ -93,12 +95,22 @@ class Session {
   // Keeps the first `len` rows (1..kv_len); touches no counter. Logits are then gone until the next
   // call. Errors: call_in_progress, invalid_length.
   [[nodiscard]] Result<void> truncate(std::size_t len);
-  // As freshly bound to an empty cache: length and counters zero, allocation and bytes kept; an
-  // open call is abandoned.
+  // Drops every row and the logits, and abandons an open call; touches no counter. The allocation
+  // and its bytes stay.
+  void clear() noexcept;
+  // `clear`, and all counters are zero: the session is as freshly bound to an empty cache.
   void reset() noexcept;
-  // The same, but with the counters of a time when the cache was empty: how a caller that has made
-  // several calls takes them all back.
-  void roll_back_to_empty(const Work& work) noexcept;
+
+  // Marks the present state as one to return to. It takes memory for the logits and token ids;
+  // savepoint.h says what else it may take later. While a savepoint is alive, a call that writes
+  // over rows of then can fail with out_of_memory before it begins. Errors: call_in_progress,
+  // cache_changed, out_of_memory.
+  [[nodiscard]] Result<Savepoint<T>> savepoint();
+  // Returns to `savepoint`, which stays alive: rows, tokens, logits and counters are what they
+  // were, byte for byte. An open call of this session is abandoned. Allocates nothing. Errors:
+  // invalid_argument (another session's savepoint), call_in_progress (of another session on the
+  // cache), savepoint_ended, cache_changed; nothing has changed then.
+  [[nodiscard]] Result<void> rollback(const Savepoint<T>& savepoint);
 
   [[nodiscard]] const Work& work() const noexcept;
   [[nodiscard]] std::size_t kv_len() const noexcept;

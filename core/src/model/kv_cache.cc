@@ -216,12 +216,16 @@ PreparedRows LayerKvCache<T>::prepared(std::size_t n_rows) const noexcept {
 }
 
 template <class T>
+Result<void> LayerKvCache<T>::check_storage(std::uint64_t storage_id) const {
+  if (storage_id == storage_id_) return {};
+  return fail(ErrorCode::cache_changed, MismatchContext{storage_id, storage_id_},
+              "rows were prepared for other storage (" + std::to_string(storage_id) +
+                  ") than this cache's (" + std::to_string(storage_id_) + ")");
+}
+
+template <class T>
 Result<void> LayerKvCache<T>::check(const PreparedRows& rows) const {
-  if (rows.storage_id != storage_id_) {
-    return fail(ErrorCode::cache_changed, MismatchContext{rows.storage_id, storage_id_},
-                "rows were prepared for other storage (" + std::to_string(rows.storage_id) +
-                    ") than this cache's (" + std::to_string(storage_id_) + ")");
-  }
+  KVLENS_CHECK(check_storage(rows.storage_id));
   if (rows.base_len != len_) {
     return fail(ErrorCode::cache_changed, MismatchContext{rows.base_len, len_},
                 "rows were prepared at length " + std::to_string(rows.base_len) +
@@ -258,6 +262,39 @@ template <class T>
 void LayerKvCache<T>::read_values(std::size_t lane, std::size_t kv_head, std::size_t row_begin,
                                   std::span<T> out) const noexcept {
   read_rows(values_.data() + row_offset(lane, kv_head, row_begin), out);
+}
+
+template <class T>
+std::size_t LayerKvCache<T>::stored_bytes(std::size_t n_rows) const noexcept {
+  return 2 * geometry_.batch * geometry_.n_kv_heads * n_rows * row_bytes();
+}
+
+template <class T>
+void LayerKvCache<T>::copy_stored(std::size_t row_begin, std::size_t n_rows,
+                                  std::byte* to) const noexcept {
+  const std::size_t size = n_rows * row_bytes();
+  for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
+    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
+      for (const Buffer<std::byte>* rows : {&keys_, &values_}) {
+        std::memcpy(to, rows->data() + row_offset(lane, head, row_begin), size);
+        to += size;
+      }
+    }
+  }
+}
+
+template <class T>
+void LayerKvCache<T>::write_stored(std::size_t row_begin, std::size_t n_rows,
+                                   const std::byte* from) noexcept {
+  const std::size_t size = n_rows * row_bytes();
+  for (std::size_t lane = 0; lane < geometry_.batch; ++lane) {
+    for (std::size_t head = 0; head < geometry_.n_kv_heads; ++head) {
+      for (Buffer<std::byte>* rows : {&keys_, &values_}) {
+        std::memcpy(rows->data() + row_offset(lane, head, row_begin), from, size);
+        from += size;
+      }
+    }
+  }
 }
 
 template <class T>

@@ -58,7 +58,7 @@ Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
                 "generation starts with a prefill, which needs an empty cache; this one holds " +
                     std::to_string(session.kv_len()) + " rows");
   }
-  const Work before = session.work();
+  KVLENS_TRY(const Savepoint<T> before, session.savepoint());
   auto generation = run<T>(
       request, session.capacity(), rng,
       [&](const std::vector<std::uint32_t>& prefix, Work& work) -> Result<std::span<const T>> {
@@ -67,7 +67,7 @@ Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
         KVLENS_TRY(work, checked_add(work, step->work));
         return step->logits;
       });
-  if (!generation) session.roll_back_to_empty(before);
+  if (!generation) KVLENS_CHECK(session.rollback(before));
   return generation;
 }
 

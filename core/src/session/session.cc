@@ -10,8 +10,27 @@
 #include "forward/workspace.h"
 #include "model/binding_checks.h"
 #include "model/bound_model.h"
+#include "model/saved_rows.h"
 
 namespace kvlens {
+
+template <class T>
+struct Savepoint<T>::State {
+  const Session<T>* session;
+  std::shared_ptr<KvCache<T>> cache;  // outlives `rows`
+  std::unique_ptr<SavedRows<T>> rows;
+  Buffer<T> logits;  // [vocab_size], or empty when there were none
+  Work work;
+};
+
+template <class T>
+Savepoint<T>::Savepoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
+template <class T>
+Savepoint<T>::Savepoint(Savepoint&&) noexcept = default;
+template <class T>
+Savepoint<T>& Savepoint<T>::operator=(Savepoint&&) noexcept = default;
+template <class T>
+Savepoint<T>::~Savepoint() = default;
 
 template <class T>
 struct Session<T>::State {
@@ -179,6 +198,9 @@ Result<void> Session<T>::begin(Phase phase, std::span<const std::uint32_t> token
   }
   KVLENS_CHECK(check_tokens(tokens, state_->config().vocab_size));
   KVLENS_CHECK(check_room(len + tokens.size(), cache.capacity()));
+  for (SavedRows<T>* saved : cache.saved_rows_) {
+    KVLENS_CHECK(saved->keep(len, len + tokens.size()));
+  }
   auto& call = state_->call;
   std::ranges::copy(tokens, call.tokens.data());
   call.phase = phase;
@@ -278,16 +300,45 @@ Result<void> Session<T>::truncate(std::size_t len) {
 }
 
 template <class T>
-void Session<T>::reset() noexcept {
-  roll_back_to_empty(Work{});
+void Session<T>::clear() noexcept {
+  abandon();
+  for (LayerKvCache<T>& layer : state_->cache->layers()) layer.reset();
+  state_->has_logits = false;
 }
 
 template <class T>
-void Session<T>::roll_back_to_empty(const Work& work) noexcept {
+void Session<T>::reset() noexcept {
+  clear();
+  state_->work = Work{};
+}
+
+template <class T>
+Result<Savepoint<T>> Session<T>::savepoint() {
+  if (state_->cache->call_in_progress_) return call_in_progress_error();
+  KVLENS_CHECK(state_->check_layers_together());
+  KVLENS_TRY(auto saved_logits, Buffer<T>::uninitialised(logits().size()));
+  std::ranges::copy(logits(), saved_logits.data());
+  KVLENS_TRY(auto rows, SavedRows<T>::create(*state_->cache));
+  return Savepoint<T>(std::make_unique<typename Savepoint<T>::State>(
+      this, state_->cache, std::move(rows), std::move(saved_logits), state_->work));
+}
+
+template <class T>
+Result<void> Session<T>::rollback(const Savepoint<T>& savepoint) {
+  const auto& saved = *savepoint.state_;
+  if (saved.session != this) {
+    return fail(ErrorCode::invalid_argument,
+                FieldContext{"savepoint", "another session's", "made by this session"},
+                "the savepoint was made by another session");
+  }
+  if (state_->cache->call_in_progress_ && !state_->call.open) return call_in_progress_error();
+  KVLENS_CHECK(saved.rows->check());
   abandon();
-  for (LayerKvCache<T>& layer : state_->cache->layers()) layer.reset();
-  state_->work = work;
-  state_->has_logits = false;
+  saved.rows->restore();
+  std::ranges::copy(saved.logits.span(), state_->logits.data());
+  state_->has_logits = saved.logits.size() != 0;
+  state_->work = saved.work;
+  return {};
 }
 
 template <class T>
@@ -325,6 +376,8 @@ const std::shared_ptr<KvCache<T>>& Session<T>::cache() const noexcept {
   return state_->cache;
 }
 
+template class Savepoint<float>;
+template class Savepoint<double>;
 template class Session<float>;
 template class Session<double>;
 

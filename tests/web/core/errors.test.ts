@@ -309,6 +309,16 @@ const ways: { [C in CoreErrorCode]?: [run: () => unknown, context: ErrorContexts
     {},
   ],
   no_call_in_progress: [() => onSession((session) => session.advance()), {}],
+  savepoint_ended: [
+    () =>
+      onSession((session) => {
+        const first = session.savepoint();
+        const second = session.savepoint();
+        session.rollback(first);
+        session.rollback(second);
+      }),
+    {},
+  ],
   count_mismatch: [() => contrastOf(4, 5), expect.objectContaining({ field: expect.any(String) })],
   cached_exceeds_replay: [() => contrastOf(5, 4), { value: 5, limit: 4 }],
   invalid_sampling: [

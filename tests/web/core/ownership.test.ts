@@ -24,6 +24,7 @@ test('1,000 rounds of everything leave no handle and no byte', () => {
     session.decode(4, { capture: 'attention' });
     session.replay({ capture: 'attention', allLogits: true });
     session.beginReplay({ capture: 'all' }).advance();
+    session.savepoint();
     failure('token_out_of_range', () => session.decode(99, { capture: 'all' }));
     session.begin('extend', [1], { capture: 'all' });
     if (round % 2 === 0) session.abandon();
@@ -47,6 +48,8 @@ test('dispose again does nothing; any other use is the error disposed', () => {
     () => session.kvLen,
     () => session.tokens(),
     () => session.reset(),
+    () => session.clear(),
+    () => session.savepoint(),
     () => session.begin('prefill', [1]),
     () => session.abandon(),
     () => session.lastStep,
@@ -158,6 +161,7 @@ test('any allocation of a call can fail: the error is typed, nothing changes, no
     ['createSession', () => core.createSession(model).dispose()],
     ['randomModel', () => randomModel(core).dispose()],
     ['replay', () => session.replay({ capture: 'all', allLogits: true })],
+    ['savepoint', () => session.savepoint().dispose()],
     ['topTokens', () => session.topTokens(3)],
     ['sample', () => session.sample({ temperature: 1, topP: 0.5 }, { state: 1n })],
     ['generateUncached', () => session.generateUncached({ prompt: [1, 2], maxNewTokens: 2 })],

@@ -7,6 +7,7 @@ import type {
   KvCache,
   Model,
   ReplayOptions,
+  Savepoint,
   Session,
   SessionOptions,
 } from '../core-api.js';
@@ -16,7 +17,6 @@ import type {
   ComputeType,
   Contrast,
   Draw,
-  Evidence,
   FloatArray,
   RankedToken,
   Replay,
@@ -34,6 +34,7 @@ import type {
 import * as check from './arguments.js';
 import type { CoreKvCache } from './cache.js';
 import { contrastOf } from './contrast.js';
+import { CoreSavepoint, type History } from './core-savepoint.js';
 import { EvidenceCapture } from './evidence.js';
 import { OwnedHandle } from './handle.js';
 import { copyOf, unwrap, type Instance } from './instance.js';
@@ -61,12 +62,9 @@ export class CoreSession<C extends ComputeType>
   readonly #cache: CoreKvCache<C>;
   readonly #ownsCache: boolean;
   #open: OpenCall<C> | undefined;
-  /** Begun and not ended; they read this session. */
-  readonly #replays = new Set<CoreStepwiseReplay<C>>();
-  #lastStep: StepInfo | undefined;
-  #lastEvidence: Evidence<C> | undefined;
-  /** Of the calls so far; undefined once they are not one prefill and decodes. */
-  #prefixLengths: number[] | undefined = [];
+  /** They refer to this session in the module, so they are deleted before it. */
+  readonly #dependents = new Set<CoreStepwiseReplay<C> | CoreSavepoint<C>>();
+  #history: History = { lastStep: undefined, prefillRows: 0 };
 
   constructor(
     instance: Instance,
@@ -90,7 +88,7 @@ export class CoreSession<C extends ComputeType>
     this.#ownsCache = ownsCache;
     this.capacity = cache.capacity;
     this.chunkRows = chunkRows;
-    if (this.kvLen !== 0) this.#prefixLengths = undefined;
+    if (this.kvLen !== 0) this.#history = { lastStep: undefined, prefillRows: undefined };
     ++cache.bound;
   }
 
@@ -120,12 +118,7 @@ export class CoreSession<C extends ComputeType>
 
   get lastStep(): StepInfo | undefined {
     void this.raw;
-    return this.#lastStep;
-  }
-
-  get lastEvidence(): Evidence<C> | undefined {
-    void this.raw;
-    return this.#lastEvidence;
+    return this.#history.lastStep;
   }
 
   prefill(tokens: TokenIds, options?: StepOptions): Step<C> {
@@ -195,11 +188,11 @@ export class CoreSession<C extends ComputeType>
           ids.length,
         ),
         shape: allLogits ? [ids.length, vocabSize] : [vocabSize],
-        onEnd: (ended: CoreStepwiseReplay<C>) => void this.#replays.delete(ended),
+        onEnd: (ended: CoreStepwiseReplay<C>) => void this.#dependents.delete(ended),
       },
       () => raw.beginReplay(ids, allLogits),
     );
-    this.#replays.add(replay);
+    this.#dependents.add(replay);
     return replay;
   }
 
@@ -211,15 +204,41 @@ export class CoreSession<C extends ComputeType>
   truncate(len: number): void {
     check.count('len', len);
     this.#call((raw) => unwrap(raw.truncate(len)));
-    this.#forget();
-    this.#prefixLengths = undefined;
+    this.#history = { lastStep: undefined, prefillRows: undefined };
+  }
+
+  clear(): void {
+    this.#call((raw) => raw.clear());
+    this.#endOpenCall();
+    this.#history = { lastStep: undefined, prefillRows: undefined };
   }
 
   reset(): void {
     this.#call((raw) => raw.reset());
     this.#endOpenCall();
-    this.#forget();
-    this.#prefixLengths = [];
+    this.#history = { lastStep: undefined, prefillRows: 0 };
+  }
+
+  savepoint(): CoreSavepoint<C> {
+    const raw = this.#call((session) => unwrap(session.savepoint()));
+    const savepoint = new CoreSavepoint(
+      this.instance,
+      raw,
+      this,
+      this.#history,
+      (ended) => void this.#dependents.delete(ended),
+    );
+    this.#dependents.add(savepoint);
+    return savepoint;
+  }
+
+  rollback(savepoint: Savepoint<C>): void {
+    void this.raw;
+    if (!(savepoint instanceof CoreSavepoint) || savepoint.session !== this)
+      throw check.invalidArgument('savepoint', savepoint, 'a Savepoint made by this session');
+    this.#call((raw) => unwrap(raw.rollback(savepoint.raw)));
+    this.#endOpenCall();
+    this.#history = savepoint.history;
   }
 
   work(): Work {
@@ -250,15 +269,20 @@ export class CoreSession<C extends ComputeType>
   }
 
   schedule(): Schedule {
-    const work = this.work();
-    if (this.#prefixLengths === undefined || this.#prefixLengths.length === 0) {
+    const { prefillRows } = this.#history;
+    if (prefillRows === undefined || prefillRows === 0) {
       throw new KvLensError(
         'no_schedule',
         {},
         'a contrast needs a prefill and decodes, and nothing else, since the session was bound or reset',
       );
     }
-    return { prefixLengths: [...this.#prefixLengths], work };
+    // Each decode added one row.
+    const nCalls = this.kvLen - prefillRows + 1;
+    return {
+      prefixLengths: Array.from({ length: nCalls }, (_, i) => prefillRows + i),
+      work: this.work(),
+    };
   }
 
   contrast(): Contrast {
@@ -301,10 +325,8 @@ export class CoreSession<C extends ComputeType>
 
   generate(request: GenerateRequest): Generation {
     const generation = this.#generate(request, true);
-    if (generation.steps.length > 0) {
-      this.#forget();
-      this.#prefixLengths = generation.steps.map((step) => step.prefixLength);
-    }
+    const [first] = generation.steps;
+    if (first) this.#history = { lastStep: undefined, prefillRows: first.prefixLength };
     return generation;
   }
 
@@ -312,9 +334,8 @@ export class CoreSession<C extends ComputeType>
     return this.#generate(request, false);
   }
 
-  /** What reads the session goes before it. */
   override dispose(): void {
-    for (const replay of this.#replays) replay.dispose();
+    for (const dependent of this.#dependents) dependent.dispose();
     super.dispose();
   }
 
@@ -336,11 +357,6 @@ export class CoreSession<C extends ComputeType>
       {},
       'the session has no logits; prefill, decode or extend gives them',
     );
-  }
-
-  #forget(): void {
-    this.#lastStep = undefined;
-    this.#lastEvidence = undefined;
   }
 
   #layerLengths(): number[] {
@@ -430,14 +446,17 @@ export class CoreSession<C extends ComputeType>
         milliseconds: open.milliseconds,
       };
       const evidence = open.capture?.take();
-      this.#lastStep = info;
-      this.#lastEvidence = evidence ?? this.#lastEvidence;
-      if (open.phase === 'extend') this.#prefixLengths = undefined;
-      else this.#prefixLengths?.push(info.kvLen);
+      this.#history = { lastStep: info, prefillRows: this.#prefillRowsAfter(info) };
       return { ...info, logits: value.logits, ...(evidence && { evidence }) };
     } finally {
       open.capture?.end();
     }
+  }
+
+  #prefillRowsAfter({ phase, kvLen }: StepInfo): number | undefined {
+    const { prefillRows } = this.#history;
+    if (phase === 'prefill') return prefillRows === 0 ? kvLen : undefined;
+    return phase === 'decode' ? prefillRows : undefined;
   }
 
   #generate(request: GenerateRequest, cached: boolean): Generation {

@@ -60,6 +60,7 @@ const sentences: { readonly [C in ErrorCode]: (context: ErrorContexts[C]) => str
   not_prefilled: () => 'Decode возможен только после prefill: кэш пуст.',
   call_in_progress: () => 'Предыдущий вызов ещё не закончен.',
   no_call_in_progress: () => 'Нет начатого вызова.',
+  savepoint_ended: () => 'Точка возврата больше не действует: сеанс уже вернулся к более ранней.',
   interrupted: (c) => `Вызов прерван: этап «${c.stage}», слой ${c.layer}, позиция ${c.position}.`,
   count_mismatch: (c) =>
     `Счётчик «${c.field}» показал ${c.value}, а по формуле должно быть ${c.allowed}.`,
