@@ -1,66 +1,53 @@
 /**
- * `kvlens/worker`: the worker that `createEngine` starts. It does nothing but answer its page.
+ * `kvlens/worker`: the worker that `createEngine` starts. It serves the calls of its page; the
+ * messages are described in engine/protocol/messages.ts.
  */
-import { expose, transfer, type Endpoint } from 'comlink';
-
-import { nodeEndpoint, type NodePort } from './engine/protocol/node-endpoint.js';
-import {
-  toPlainError,
-  type CallEvent,
-  type Reply,
-  type WorkerPort,
-} from './engine/protocol/messages.js';
+import type { CallRequest, ToPage, ToWorker } from './engine/protocol/messages.js';
+import { toPlainError } from './engine/protocol/plain-error.js';
+import { onMessage, type Port } from './engine/protocol/port.js';
 import { transferableBuffers } from './engine/protocol/transfer.js';
-import { Service, type Call } from './engine/worker/service.js';
+import { RunningCall } from './engine/worker/call.js';
+import { Service } from './engine/worker/service.js';
 
 const service = new Service();
-const running = new Map<number, AbortController>();
-let send: (callId: number, event: CallEvent) => Promise<void> = () => Promise.resolve();
+const running = new Map<number, RunningCall>();
 
-const port: WorkerPort = {
-  listen(onEvent) {
-    // What the page's own callback throws is the page's to deal with.
-    send = (callId, event) => {
-      const buffers = event.kind === 'token' ? transferableBuffers(event.token) : [];
-      return Promise.resolve(onEvent(callId, transfer(event, buffers))).catch(() => {});
-    };
-  },
+function serve(port: Port): void {
+  const send = (message: ToPage, moved: unknown): void =>
+    port.postMessage(message, transferableBuffers(moved));
 
-  async call(callId, method, args): Promise<Reply> {
-    const controller = new AbortController();
-    running.set(callId, controller);
-    // Events travel by a port of their own: the reply waits until the last of them has arrived.
-    let arrived: Promise<void> | undefined;
-    const call: Call = {
-      signal: controller.signal,
-      emit: (event) => (arrived = send(callId, event)),
-    };
+  const run = async (request: CallRequest): Promise<void> => {
+    const { id, listens, abort } = request;
+    const call = new RunningCall(listens, (event) => send({ id, event }, event));
+    running.set(id, call);
+    if (abort !== undefined) call.abort(abort);
     try {
-      const run = service[method as keyof Service] as (call: Call, ...args: unknown[]) => unknown;
-      const value = await run.call(service, call, ...args);
-      return transfer({ ok: true, value }, transferableBuffers(value));
+      const reply = await service.serve(request, call);
+      send({ id, reply }, reply);
     } catch (error) {
-      return { ok: false, error: toPlainError(error) };
+      send({ id, error: toPlainError(error) }, undefined);
     } finally {
-      running.delete(callId);
-      await arrived;
+      running.delete(id);
     }
-  },
-
-  abort(callId, reason) {
-    running.get(callId)?.abort(reason);
-  },
-};
-
-async function endpoint(): Promise<Endpoint> {
-  if ('WorkerGlobalScope' in globalThis) return globalThis as unknown as Endpoint;
-  // Node. The names are kept from bundlers, which would look for them.
-  const threads = 'node:worker_threads';
-  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as {
-    parentPort: NodePort;
   };
-  return nodeEndpoint(parentPort);
+
+  onMessage(port, (message) => {
+    const received = message as ToWorker;
+    if ('method' in received) void run(received);
+    else if ('abort' in received) running.get(received.id)?.abort(received.abort);
+    else running.get(received.id)?.handled();
+  });
 }
 
-// Not awaited at the top level, which workers that bundlers make of this may not have.
-void endpoint().then((end) => expose(port, end));
+async function pagePort(): Promise<Port> {
+  if ('WorkerGlobalScope' in globalThis) return globalThis as unknown as Port;
+  // Node. The name is kept out of the import so that bundlers do not try to resolve it.
+  const threads = 'node:worker_threads';
+  const { parentPort } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ threads)) as {
+    parentPort: Port;
+  };
+  return parentPort;
+}
+
+// Not awaited at the top level, because a bundler may turn this file into a classic worker.
+void pagePort().then(serve);

@@ -32,7 +32,6 @@ const server = await createServer({
       'preact/jsx-runtime',
       '@huggingface/jinja',
       '@huggingface/tokenizers',
-      'comlink',
       'wasm-feature-detect',
     ],
   },

@@ -3,7 +3,6 @@
 import { batch } from '@preact/signals';
 import type { CallOptions, Draw } from 'kvlens';
 import { evidenceBytes } from '../figures/index.js';
-import { piecesOf } from './pieces.js';
 import {
   attention,
   capacityLeft,
@@ -58,7 +57,12 @@ async function forward(
   const { session, model } = before.live;
   const held = before.trace.rows.length;
   const { config, compute } = before.trace.model;
+  // One message brings all that is shown of the call.
   const options: CallOptions = {
+    logits: false,
+    topTokens: nCandidates,
+    prefixHashes: [held, held + tokens.length],
+    pieces: model.tokenizer !== undefined,
     capture: 'attention',
     rows: evidenceBytes(config, held, tokens.length, compute) > evidenceLimit ? 'last' : 'all',
     signal,
@@ -68,29 +72,30 @@ async function forward(
   const {
     logits: _,
     evidence,
+    topTokens = [],
+    prefixHashes: [after = [], hashes = []] = [],
+    pieces = [],
     ...step
   } = held === 0 || first === undefined
     ? await session.prefill(tokens, options)
     : await session.decode(first, options);
 
-  const [[after = [], hashes = []], top] = await Promise.all([
-    session.cache.prefixHashes([held, step.kvLen]),
-    session.topTokens(Math.min(nCandidates, config.vocabSize)),
-  ]);
-  const text = await piecesOf(model, [...tokens, ...top.map(({ token }) => token)]);
   const call: Call = {
     tokens,
     how,
     draw,
     step,
-    candidates: top.map((ranked) => ({ ...ranked, text: text(ranked.token) })),
+    candidates: topTokens.map(({ piece, ...ranked }) => ({
+      ...ranked,
+      text: piece ?? String(ranked.token),
+    })),
     check: held === 0 ? nothing : { nRows: held, before: knownHashes(before.trace), after },
     hashes,
     verification: null,
   };
-  const added = tokens.map((id): Row => ({
+  const added = tokens.map((id, i): Row => ({
     id,
-    text: text(id),
+    text: pieces[i] ?? String(id),
     phase: step.phase,
     call: before.trace.calls.length,
   }));

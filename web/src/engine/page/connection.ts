@@ -1,152 +1,152 @@
 /**
  * The page's end of the line to one worker.
  *
- * Every call is pending here until its reply, an abort's reply, or the end of the worker, whichever
- * comes first: nothing is ever left waiting.
+ * Every call is pending here until its reply, its error, or the end of the worker, whichever comes
+ * first, so no promise is left unsettled.
  */
-import { proxy, wrap, type Remote } from 'comlink';
-
+import type { CallProgress, GeneratedToken, LoadProgress } from '../../engine-api.js';
 import { KvLensError } from '../../errors.js';
-import { fromPlainError, type CallEvent, type WorkerPort } from '../protocol/messages.js';
-import { nodeEndpoint, type NodePort } from '../protocol/node-endpoint.js';
-import type { Call, ServiceMethods } from '../worker/service.js';
+import type { CallEvent, CallRequest, ObjectKind, ToPage, ToWorker } from '../protocol/messages.js';
+import { fromPlainError } from '../protocol/plain-error.js';
+import { onMessage, type Port } from '../protocol/port.js';
+import type { Call } from '../worker/call.js';
+import type { Service } from '../worker/service.js';
+import { defaultWorker, type EngineWorker } from './default-worker.js';
 
-/** A worker of `node:worker_threads`. */
-interface NodeWorker extends NodePort {
-  on(type: 'message' | 'error' | 'exit', listener: (data: unknown) => void): unknown;
-  terminate(): Promise<number>;
-}
-
-export type MethodName = keyof ServiceMethods;
-type Arguments<Name extends MethodName> = ServiceMethods[Name] extends (
-  call: Call,
-  ...args: infer Args
-) => unknown
-  ? Args
-  : never;
-type Value<Name extends MethodName> = Awaited<ReturnType<ServiceMethods[Name]>>;
+/** Methods of the engine itself, as `Service` declares them. */
+type EngineMethods = Pick<
+  Service,
+  'start' | 'memory' | 'loadModel' | 'randomModel' | 'createCache' | 'bind' | 'createSession'
+>;
+type Arguments<Method> = Method extends (call: Call, ...args: infer Args) => unknown ? Args : never;
+type Value<Method extends (...args: never) => unknown> = Awaited<ReturnType<Method>>;
 
 /** What a call may be given beside its arguments. */
 export interface CallHooks {
   readonly signal?: AbortSignal | undefined;
-  readonly onEvent?: ((event: CallEvent) => void) | undefined;
+  readonly onProgress?: ((progress: CallProgress & LoadProgress) => void) | undefined;
+  readonly onToken?: ((token: GeneratedToken) => void) | undefined;
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+  readonly onEvent: (event: CallEvent) => void;
 }
 
 export class Connection {
+  /** Resolves when the worker has ended, whatever ended it. */
   readonly ended: Promise<void>;
-  readonly #worker: Worker | NodeWorker;
-  readonly #remote: Remote<WorkerPort>;
-  readonly #pending = new Map<
-    number,
-    { reject: (error: Error) => void; onEvent: CallHooks['onEvent'] }
-  >();
+  readonly #worker: EngineWorker;
+  readonly #pending = new Map<number, Pending>();
   #nextCall = 1;
   #end: KvLensError | undefined;
   #resolveEnded: () => void = () => {};
 
-  private constructor(worker: Worker | NodeWorker) {
+  private constructor(worker: EngineWorker) {
     this.#worker = worker;
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
     if ('on' in worker) {
       worker.on('error', (error) => this.#died(error));
-      worker.on('exit', (code) =>
-        this.#died(new Error(`the worker exited with code ${String(code)}`)),
-      );
-      this.#remote = wrap<WorkerPort>(nodeEndpoint(worker));
+      worker.on('exit', (code) => this.#died(`the worker exited with code ${String(code)}`));
     } else {
-      // A worker that threw outside of a call is in no known state.
+      // A worker that threw outside of a call is in an unknown state.
       worker.addEventListener('error', (event) =>
-        this.#died(event.error ?? new Error(event.message || 'the worker could not be started')),
+        this.#died(event.error ?? (event.message || 'the worker could not be started')),
       );
       worker.addEventListener('messageerror', () =>
-        this.#died(new Error('a message of the worker could not be read')),
+        this.#died('a message from the worker could not be read'),
       );
-      this.#remote = wrap<WorkerPort>(worker);
     }
+    onMessage(worker as Port, (message) => this.#receive(message as ToPage));
   }
 
-  /** Errors: worker_died. */
+  /** Errors: unsupported_environment, worker_died. */
   static async open(createWorker: (() => Worker) | undefined): Promise<Connection> {
-    const connection = new Connection(createWorker ? createWorker() : await defaultWorker());
-    const listening = connection.#remote.listen(
-      proxy((callId: number, event: CallEvent) =>
-        connection.#pending.get(callId)?.onEvent?.(event),
-      ),
-    );
-    await Promise.race([listening, connection.ended]);
-    if (connection.#end !== undefined) throw connection.#end;
-    return connection;
+    return new Connection(createWorker ? createWorker() : await defaultWorker());
   }
 
-  call<Name extends MethodName>(
+  /** Calls a method of the engine itself. */
+  callEngine<Name extends keyof EngineMethods>(
     method: Name,
-    args: Arguments<Name>,
-    hooks: CallHooks = {},
-  ): Promise<Value<Name>> {
+    args: Arguments<EngineMethods[Name]>,
+    hooks?: CallHooks,
+  ): Promise<Value<EngineMethods[Name]>> {
+    return this.call('engine', 0, method, args as unknown[], hooks) as Promise<
+      Value<EngineMethods[Name]>
+    >;
+  }
+
+  /** Calls a method of an object in the worker. Errors: its own, aborted, disposed, worker_died. */
+  call(
+    on: ObjectKind,
+    object: number,
+    method: string,
+    args: readonly unknown[],
+    { signal, onProgress, onToken }: CallHooks = {},
+  ): Promise<unknown> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
-    const callId = this.#nextCall++;
-    const { signal, onEvent } = hooks;
-    if (signal?.aborted) {
-      return Promise.reject(
-        new KvLensError('aborted', {}, 'the signal was aborted before the call', signal.reason),
-      );
-    }
-    return new Promise<Value<Name>>((resolve, reject) => {
-      const abort = (): void => {
-        void this.#remote.abort(callId, plainReason(signal?.reason)).catch(() => {});
-      };
+    const id = this.#nextCall++;
+    const request: CallRequest = {
+      id,
+      on,
+      object,
+      method,
+      args,
+      listens: onProgress !== undefined,
+      abort: signal?.aborted ? plainReason(signal.reason) : undefined,
+    };
+    return new Promise((resolve, reject) => {
+      const abort = (): void => this.#send({ id, abort: plainReason(signal?.reason) });
       const settle = (finish: () => void): void => {
-        if (!this.#pending.delete(callId)) return;
+        if (!this.#pending.delete(id)) return;
         signal?.removeEventListener('abort', abort);
         finish();
       };
-      // An error of the caller's own callback ends the call.
-      const guarded =
-        onEvent &&
-        ((event: CallEvent): void => {
+      const fail = (error: Error): void => settle(() => reject(withReason(error, signal)));
+      this.#pending.set(id, {
+        resolve: (value) => settle(() => resolve(value)),
+        reject: fail,
+        onEvent: (event) => {
           try {
-            onEvent(event);
+            if (event.kind === 'token') onToken?.(event.token);
+            else onProgress?.(event.progress as CallProgress & LoadProgress);
           } catch (error) {
+            // An error of the caller's own callback ends the call.
             abort();
             settle(() => reject(error as Error));
           }
-        });
-      this.#pending.set(callId, {
-        reject: (error) => settle(() => reject(error)),
-        onEvent: guarded,
+          if (event.kind === 'progress') this.#send({ id, handled: true });
+        },
       });
-      this.#remote.call(callId, method, args as unknown[]).then(
-        (reply) =>
-          settle(() => {
-            if (reply.ok) resolve(reply.value as Value<Name>);
-            else reject(withReason(fromPlainError(reply.error), signal));
-          }),
-        // Something in the arguments cannot be sent.
-        (error: unknown) =>
-          settle(() => {
-            const message = error instanceof Error ? error.message : String(error);
-            reject(
-              new KvLensError(
-                'invalid_argument',
-                { field: 'arguments', value: message, allowed: 'plain data' },
-                message,
-                error,
-              ),
-            );
-          }),
-      );
+      try {
+        this.#send(request);
+      } catch (error) {
+        fail(notPlainData(error));
+        return;
+      }
       signal?.addEventListener('abort', abort);
     });
   }
 
   /** Ends the worker. Everything pending rejects with `disposed`. */
   async dispose(): Promise<void> {
-    this.#finish(
-      new KvLensError('disposed', { name: 'Engine' }, 'the engine has been disposed of'),
-    );
+    this.#finish(new KvLensError('disposed', { name: 'Engine' }, 'the engine has been disposed'));
     await this.#worker.terminate();
+  }
+
+  #send(message: ToWorker): void {
+    if (this.#end === undefined) this.#worker.postMessage(message);
+  }
+
+  #receive(message: ToPage): void {
+    const pending = this.#pending.get(message.id);
+    if (pending === undefined) return;
+    if ('event' in message) pending.onEvent(message.event);
+    else if ('error' in message) pending.reject(fromPlainError(message.error));
+    else pending.resolve(message.reply);
   }
 
   #died(cause: unknown): void {
@@ -166,27 +166,13 @@ export class Connection {
   }
 }
 
-/** The worker file of this package. */
-async function defaultWorker(): Promise<Worker | NodeWorker> {
-  if (typeof Worker !== 'undefined') {
-    // Written so that bundlers find the worker.
-    return new Worker(new URL('../../worker.js', import.meta.url), {
-      type: 'module',
-      name: 'kvlens',
-    });
-  }
-  // Node. The names are kept from bundlers, which would look for them.
-  const threads = 'node:worker_threads';
-  const { Worker: ThreadWorker } = (await import(
-    /* @vite-ignore */ /* webpackIgnore: true */ threads
-  )) as {
-    Worker: new (file: URL) => NodeWorker;
-  };
-  const base = import.meta.url;
-  return new ThreadWorker(new URL('../../worker.js', base));
+function notPlainData(error: unknown): KvLensError {
+  const message = error instanceof Error ? error.message : String(error);
+  const context = { field: 'arguments', value: message, allowed: 'plain data' };
+  return new KvLensError('invalid_argument', context, message, error);
 }
 
-/** A reason that can be sent; the page keeps the real one. */
+/** A reason that a message can carry; the page keeps the real one. */
 function plainReason(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }

@@ -24,7 +24,7 @@ export async function createEngine({
   const connection = await Connection.open(createWorker);
   try {
     const wasm = options.wasm instanceof URL ? options.wasm.href : options.wasm;
-    const info = await connection.call('start', [
+    const info = await connection.callEngine('start', [
       { ...options, ...(wasm !== undefined && { wasm }) },
     ]);
     return new RemoteEngine(connection, info);
@@ -51,17 +51,10 @@ class RemoteEngine implements Engine {
     source: ModelSource,
     { signal, onProgress, cache = false }: LoadOptions = {},
   ): Promise<EngineModel> {
-    const description = await this.#connection.call(
+    const description = await this.#connection.callEngine(
       'loadModel',
-      [portableSource(source), cache, onProgress !== undefined],
-      {
-        signal,
-        onEvent:
-          onProgress &&
-          ((event) => {
-            if (event.kind === 'load') onProgress(event.progress);
-          }),
-      },
+      [portableSource(source), cache],
+      { signal, onProgress },
     );
     return new RemoteModel(this.#connection, description);
   }
@@ -81,12 +74,12 @@ class RemoteEngine implements Engine {
     const state = typeof seed === 'number' ? BigInt.asUintN(64, BigInt(seed)) : seed;
     return new RemoteModel(
       this.#connection,
-      await this.#connection.call('randomModel', [config, state, dtype]),
+      await this.#connection.callEngine('randomModel', [config, state, dtype]),
     );
   }
 
   memory(): Promise<MemoryInfo> {
-    return this.#connection.call('memory', []);
+    return this.#connection.callEngine('memory', []);
   }
 
   dispose(): Promise<void> {

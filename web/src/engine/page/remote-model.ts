@@ -1,7 +1,6 @@
 /** The page's side of a model. */
 import { KvLensError } from '../../errors.js';
 import type {
-  ChatMessage,
   EngineCache,
   EngineCacheOptions,
   EngineModel,
@@ -10,13 +9,20 @@ import type {
   EngineSessionOptions,
   TokenizerInfo,
 } from '../../engine-api.js';
-import type { Config, DType, ParameterInfo, TokenIds } from '../../types.js';
-import type { Connection } from './connection.js';
+import type { Config } from '../../types.js';
 import type { ModelDescription } from '../protocol/messages.js';
+import { CORE_MODEL_METHODS, MODEL_METHODS } from '../protocol/methods.js';
+import type { Connection } from './connection.js';
 import { RemoteCache } from './remote-cache.js';
+import { remoteClass, RemoteObject } from './remote-object.js';
 import { RemoteSession } from './remote-session.js';
 
-export class RemoteModel implements EngineModel {
+const methods = [...CORE_MODEL_METHODS, ...MODEL_METHODS] as const;
+
+export class RemoteModel
+  extends remoteClass<EngineModel>()('model', methods)
+  implements EngineModel
+{
   readonly config: Config;
   readonly info: EngineModelInfo;
   readonly tokenizer: TokenizerInfo | undefined;
@@ -24,6 +30,7 @@ export class RemoteModel implements EngineModel {
   readonly #id: number;
 
   constructor(connection: Connection, { id, config, info, tokenizer }: ModelDescription) {
+    super(connection, id);
     this.#connection = connection;
     this.#id = id;
     this.config = config;
@@ -31,70 +38,15 @@ export class RemoteModel implements EngineModel {
     this.tokenizer = tokenizer;
   }
 
-  async tokenize(
-    text: string,
-    { addSpecial = true }: { readonly addSpecial?: boolean } = {},
-  ): Promise<Uint32Array<ArrayBuffer>> {
-    return (await this.#connection.call('tokenize', [
-      this.#id,
-      text,
-      addSpecial,
-    ])) as Uint32Array<ArrayBuffer>;
-  }
-
-  detokenize(tokens: TokenIds): Promise<string> {
-    return this.#connection.call('detokenize', [this.#id, tokens]);
-  }
-
-  pieces(tokens: TokenIds): Promise<string[]> {
-    return this.#connection.call('pieces', [this.#id, tokens]);
-  }
-
-  applyChatTemplate(
-    messages: readonly ChatMessage[],
-    { addGenerationPrompt = true }: { readonly addGenerationPrompt?: boolean } = {},
-  ): Promise<string> {
-    return this.#connection.call('applyChatTemplate', [this.#id, messages, addGenerationPrompt]);
-  }
-
-  parameters(): Promise<ParameterInfo[]> {
-    return this.#connection.call('parameters', [this.#id]);
-  }
-
-  async readRows(
-    name: string,
-    rowBegin: number,
-    nRows: number,
-  ): Promise<Float64Array<ArrayBuffer>> {
-    return (await this.#connection.call('readRows', [
-      this.#id,
-      name,
-      rowBegin,
-      nRows,
-    ])) as Float64Array<ArrayBuffer>;
-  }
-
-  updateParameter(parameter: {
-    readonly name: string;
-    readonly dtype: DType;
-    readonly data: ArrayBufferView | ArrayBuffer;
-  }): Promise<void> {
-    return this.#connection.call('updateParameter', [this.#id, parameter]);
-  }
-
-  hash(): Promise<string> {
-    return this.#connection.call('modelHash', [this.#id]);
-  }
-
   async createCache(options: EngineCacheOptions = {}): Promise<EngineCache> {
-    return new RemoteCache(
-      this.#connection,
-      await this.#connection.call('createCache', [this.#id, options]),
-    );
+    const cache = await this.#connection.callEngine('createCache', [this.#id, options]);
+    return new RemoteCache(this.#connection, cache);
   }
 
   async bind(cache: EngineCache, options: EngineSessionOptions = {}): Promise<EngineSession> {
-    if (!(cache instanceof RemoteCache) || cache.connection !== this.#connection) {
+    const cacheId =
+      cache instanceof RemoteCache ? RemoteObject.idIn(this.#connection, cache) : undefined;
+    if (cacheId === undefined) {
       const allowed = 'a cache made by a model of this engine';
       throw new KvLensError(
         'invalid_argument',
@@ -102,25 +54,14 @@ export class RemoteModel implements EngineModel {
         `cache is not ${allowed}`,
       );
     }
-    const bound = await this.#connection.call('bind', [this.#id, cache.id, options]);
-    return new RemoteSession(this.#connection, this, bound, cache);
+    const { id } = await this.#connection.callEngine('bind', [this.#id, cacheId, options]);
+    return new RemoteSession(this.#connection, id, this, cache);
   }
 
   async createSession(
     options: EngineCacheOptions & EngineSessionOptions = {},
   ): Promise<EngineSession> {
-    return new RemoteSession(
-      this.#connection,
-      this,
-      await this.#connection.call('createSession', [this.#id, options]),
-    );
-  }
-
-  dispose(): Promise<void> {
-    return this.#connection.call('disposeModel', [this.#id]);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
+    const { id, cache } = await this.#connection.callEngine('createSession', [this.#id, options]);
+    return new RemoteSession(this.#connection, id, this, new RemoteCache(this.#connection, cache));
   }
 }

@@ -1,19 +1,27 @@
 /**
- * What crosses between the page and the worker.
+ * The messages between the page and its worker.
  *
- * Comlink carries one function, `call(callId, method, args)`, which always resolves: to a value or
- * to an error in plain data, since a thrown error would lose its code, context and cause on the
- * way. While a call runs the worker sends events for it (progress, tokens); `abort(callId)` asks it
- * to stop. Models, caches and sessions are numbers.
+ * The page calls a method of the engine itself or of one of its models, caches and sessions, which
+ * the worker numbers. While the call runs the worker may send events for it (progress, tokens). It
+ * then sends one reply or one error, which ends the call. All of a call's messages have its id.
+ *
+ *     page                                          worker
+ *     { id, on, object, method, args, ... }  --->
+ *                                            <---   { id, event }     any number of them
+ *     { id, handled: true }                  --->                     after each progress event
+ *     { id, abort }                          --->                     at any time
+ *                                            <---   { id, reply } or { id, error }
+ *
+ * Everything travels by one port in each direction, so messages arrive in the order in which they
+ * were sent: calls reach the worker in the order made, and a reply follows its last event.
+ *
+ * A progress event is answered once the page's callback has returned. The worker waits for that
+ * answer before its next step, so it has seen an abort by the callback by then. Token events are
+ * not answered.
+ *
+ * An error travels as plain data, because a thrown error would lose its code and context.
  */
-import {
-  KvLensError,
-  isKvLensError,
-  type ErrorCode,
-  type ErrorContexts,
-  type SiteContext,
-} from '../../errors.js';
-import type { ComputeType, Config, KvDType, ModuleInfo } from '../../types.js';
+import type { Config, ComputeType, KvDType } from '../../types.js';
 import type {
   CallProgress,
   EngineModelInfo,
@@ -21,31 +29,48 @@ import type {
   LoadProgress,
   TokenizerInfo,
 } from '../../engine-api.js';
+import type { PlainError } from './plain-error.js';
 
-/** An error as plain data. */
-export interface PlainError {
-  /** undefined for an error that is none of ours. */
-  readonly code: ErrorCode | undefined;
-  readonly context: object;
-  readonly message: string;
-  readonly site: SiteContext | undefined;
-  readonly cause: PlainError | undefined;
+export type ObjectKind = 'engine' | 'model' | 'cache' | 'session';
+
+/** Page to worker: run a method. */
+export interface CallRequest {
+  readonly id: number;
+  readonly on: ObjectKind;
+  /** The number of the model, cache or session; 0 for the engine. */
+  readonly object: number;
+  readonly method: string;
+  readonly args: readonly unknown[];
+  /** Whether the page wants progress events. */
+  readonly listens: boolean;
+  /** The reason, if the signal was already aborted when the call was made. */
+  readonly abort: string | undefined;
 }
 
-export type Reply =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly error: PlainError };
+/** Page to worker: stop a call. */
+export interface AbortRequest {
+  readonly id: number;
+  readonly abort: string;
+}
+
+/** Page to worker: the callback for a progress event has returned. */
+export interface HandledNotice {
+  readonly id: number;
+  readonly handled: true;
+}
+
+export type ToWorker = CallRequest | AbortRequest | HandledNotice;
 
 export type CallEvent =
-  | { readonly kind: 'load'; readonly progress: LoadProgress }
-  | { readonly kind: 'progress'; readonly progress: CallProgress }
+  | { readonly kind: 'progress'; readonly progress: CallProgress | LoadProgress }
   | { readonly kind: 'token'; readonly token: GeneratedToken };
 
-/** What the worker needs to start. */
-export interface WorkerStart {
-  readonly info: ModuleInfo;
-}
+export type ToPage =
+  | { readonly id: number; readonly event: CallEvent }
+  | { readonly id: number; readonly reply: unknown }
+  | { readonly id: number; readonly error: PlainError };
 
+/** What the page needs to know of a model that the worker has made. */
 export interface ModelDescription {
   readonly id: number;
   readonly config: Config;
@@ -53,6 +78,7 @@ export interface ModelDescription {
   readonly tokenizer: TokenizerInfo | undefined;
 }
 
+/** What the page needs to know of a cache. */
 export interface CacheDescription {
   readonly id: number;
   readonly compute: ComputeType;
@@ -62,30 +88,8 @@ export interface CacheDescription {
   readonly bytes: number;
 }
 
+/** What the page needs to know of a session. */
 export interface SessionDescription {
   readonly id: number;
   readonly cache: CacheDescription;
-}
-
-/** The object that Comlink exposes. */
-export interface WorkerPort {
-  /** The one function that events are sent to. */
-  listen(onEvent: (callId: number, event: CallEvent) => void): void;
-  call(callId: number, method: string, args: unknown[]): Promise<Reply>;
-  abort(callId: number, reason: unknown): void;
-}
-
-export function toPlainError(error: unknown): PlainError {
-  const message = error instanceof Error ? error.message : String(error);
-  const cause =
-    error instanceof Error && error.cause !== undefined ? toPlainError(error.cause) : undefined;
-  if (!isKvLensError(error))
-    return { code: undefined, context: {}, message, site: undefined, cause };
-  return { code: error.code, context: error.context, message, site: error.site, cause };
-}
-
-export function fromPlainError({ code, context, message, site, cause }: PlainError): Error {
-  const inner = cause && fromPlainError(cause);
-  if (code === undefined) return new Error(message, inner && { cause: inner });
-  return new KvLensError(code, context as ErrorContexts[typeof code], message, inner, site);
 }

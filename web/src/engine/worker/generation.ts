@@ -1,5 +1,5 @@
 /** Prompt to stream of tokens, on a session whose cache may hold a part of the prompt already. */
-import type { EngineGenerateRequest, GeneratedToken, GenerationResult } from '../../engine-api.js';
+import type { EngineGenerateRequest, GenerationResult } from '../../engine-api.js';
 import * as check from '../../core/arguments.js';
 import { addWork, zeroWork } from '../../core/work.js';
 import { isKvLensError } from '../../errors.js';
@@ -10,34 +10,38 @@ import type {
   SamplingOptions,
   StepInfo,
   StepOptions,
-  Work,
 } from '../../types.js';
-import { yieldToMessages } from './yield-to-messages.js';
+import { aborted, type Call } from './call.js';
+import { pieceOf, withPieces } from './step-reads.js';
 import { StopStrings } from './stop-strings.js';
-import { aborted, type Running, type WorkerSession } from './worker-session.js';
+import type { WorkerModel } from './worker-model.js';
+import type { WorkerSession } from './worker-session.js';
+import { yieldToMessages } from './yield-to-messages.js';
 
 /** A request whose prompt has become tokens. */
 export interface TokenRequest
   extends
     SamplingOptions,
     CaptureOptions,
-    Required<Pick<EngineGenerateRequest, 'maxNewTokens' | 'stop' | 'eosTokens' | 'logprobs'>> {
+    Required<
+      Pick<EngineGenerateRequest, 'maxNewTokens' | 'stop' | 'eosTokens' | 'logprobs' | 'pieces'>
+    > {
   readonly tokens: Uint32Array;
   readonly seed: bigint;
 }
 
-/** Checks everything that does not depend on the cache. Errors: invalid_argument. */
-export function tokenRequest(
-  request: EngineGenerateRequest,
-  tokens: Uint32Array,
-  tokenizer: Tokenizer | undefined,
-): TokenRequest {
+/** Checks what does not depend on the session. Errors: invalid_argument, those of tokenizers. */
+export function tokenRequest(request: EngineGenerateRequest, model: WorkerModel): TokenRequest {
+  const { tokenizer } = model;
+  const tokens = promptTokens(request, model);
   const stop = request.stop ?? [];
   if (!Array.isArray(stop) || stop.some((text) => typeof text !== 'string' || text === '')) {
     throw check.invalidArgument('stop', stop, 'texts that are not empty');
   }
   if (stop.length > 0 && tokenizer === undefined)
     throw check.invalidArgument('stop', stop, 'none, without a tokenizer');
+  const pieces = check.flag('pieces', request.pieces ?? false);
+  if (pieces) model.needTokenizer();
   const seed = request.seed ?? 0;
   if (typeof seed === 'number' && !Number.isSafeInteger(seed))
     throw check.invalidArgument('seed', seed, 'integers and bigints');
@@ -48,41 +52,62 @@ export function tokenRequest(
     stop,
     eosTokens: [...check.counts('eosTokens', request.eosTokens ?? tokenizer?.stopIds ?? [])],
     logprobs: check.count('logprobs', request.logprobs ?? 0),
+    pieces,
     seed: check.state64('seed', typeof seed === 'number' ? BigInt.asUintN(64, BigInt(seed)) : seed),
   };
 }
 
-/** All or nothing: after an error or an abort the session is as it was before. */
+function promptTokens(
+  { prompt, messages, tokens }: EngineGenerateRequest,
+  model: WorkerModel,
+): Uint32Array {
+  const given = [prompt, messages, tokens].filter((each) => each !== undefined).length;
+  if (given !== 1)
+    throw check.invalidArgument('request', `${given} prompts`, 'one of prompt, messages, tokens');
+  if (tokens !== undefined) return check.counts('tokens', tokens);
+  if (prompt !== undefined) return model.encode(prompt, true);
+  // The template itself writes BOS.
+  return model.encode(model.renderChat(messages!, true), false);
+}
+
+/**
+ * Generates in the turn that `inTurn` gives. After an error or an abort the session is as it was
+ * before; an abort is a result.
+ */
 export async function generate(
   target: WorkerSession,
   request: TokenRequest,
   tokenizer: Tokenizer | undefined,
-  running: Running,
-  onToken: (token: GeneratedToken) => void,
+  call: Call,
+  inTurn: <T>(run: () => Promise<T>) => Promise<T>,
 ): Promise<GenerationResult> {
-  const snapshot = target.snapshot();
+  const { session } = target;
   const rng = { state: request.seed };
-  const start = performance.now();
-  const reused = keptRows(snapshot.tokens, request.tokens, snapshot.hasLogits);
+  let start = performance.now();
+  let reusedTokens = 0;
   try {
-    const done = await run(target, request, tokenizer, running, onToken, reused, rng);
+    const done = await inTurn(() => {
+      start = performance.now();
+      reusedTokens = keptRows(session.tokens(), request.tokens, session.hasLogits);
+      return target.undoneOnError(() => run(target, request, tokenizer, call, reusedTokens, rng));
+    });
     return {
       ...done,
       promptTokens: request.tokens.length,
+      reusedTokens,
+      kvLen: session.kvLen,
       milliseconds: performance.now() - start,
       rngState: rng.state,
     };
   } catch (error) {
-    if (target.session.disposed) throw error;
-    if (!isKvLensError(error) || error.code !== 'module_aborted') target.restore(snapshot, reused);
-    if (!isKvLensError(error) || error.code !== 'aborted') throw error;
+    if (!isKvLensError(error) || error.code !== 'aborted' || session.disposed) throw error;
     return {
       tokens: new Uint32Array(),
       text: '',
       stop: 'aborted',
       promptTokens: request.tokens.length,
-      reusedTokens: reused,
-      kvLen: target.session.kvLen,
+      reusedTokens,
+      kvLen: session.kvLen,
       work: zeroWork(),
       milliseconds: performance.now() - start,
       rngState: request.seed,
@@ -91,7 +116,7 @@ export async function generate(
 }
 
 /**
- * Rows of the cache that the prompt can use; the last token runs again when its logits are gone.
+ * Rows of the cache that the prompt can use. The last token runs again if its logits are gone.
  */
 function keptRows(held: Uint32Array, prompt: Uint32Array, hasLogits: boolean): number {
   let common = 0;
@@ -105,13 +130,12 @@ async function run(
   target: WorkerSession,
   request: TokenRequest,
   tokenizer: Tokenizer | undefined,
-  running: Running,
-  onToken: (token: GeneratedToken) => void,
+  call: Call,
   reused: number,
   rng: { state: bigint },
-): Promise<Omit<GenerationResult, 'promptTokens' | 'milliseconds' | 'rngState'>> {
+): Promise<Pick<GenerationResult, 'tokens' | 'text' | 'stop' | 'work'>> {
   const { session } = target;
-  const { signal } = running;
+  const { signal } = call;
   const options: StepOptions = {
     logits: false,
     capture: request.capture ?? 'none',
@@ -120,28 +144,28 @@ async function run(
   };
   check.capture(options, session.model.config.nLayers);
   check.sampling(request);
-  if (signal.aborted) throw aborted(signal);
   const tokens: number[] = [];
-  let work: Work = zeroWork();
+  let work = zeroWork();
   let text = '';
   const result = (stop: GenerationResult['stop']) => ({
     tokens: Uint32Array.from(tokens),
     text,
     stop,
-    reusedTokens: reused,
-    kvLen: session.kvLen,
     work,
   });
   if (request.maxNewTokens === 0) return result('token_limit');
 
-  let { step, evidence } = await prepare(target, request.tokens, reused, options, running);
+  let { step, evidence } = await prepare(target, request.tokens, reused, options, call);
   work = step.work;
   const decoder = tokenizer?.decoder(request.tokens);
   const stops = new StopStrings(request.stop);
   for (;;) {
     const [best] = session.topTokens(1);
     const draw = session.sample(request, rng);
-    const candidates = request.logprobs > 0 ? session.topTokens(request.logprobs) : undefined;
+    const shown = request.pieces ? tokenizer : undefined;
+    const candidates =
+      request.logprobs > 0 ? withPieces(session.topTokens(request.logprobs), shown) : undefined;
+    const shownPiece = shown && pieceOf(shown, draw.token);
     const kvLen = session.kvLen;
     tokens.push(draw.token);
     const isEos = request.eosTokens.includes(draw.token);
@@ -158,12 +182,13 @@ async function run(
     if (stop !== undefined && stop !== 'stop_string')
       piece += stops.push(decoder?.end() ?? '') + stops.end();
     text += piece;
-    onToken({
+    call.onToken?.({
       token: draw.token,
       text: piece,
-      // log softmax: the logit less what the best token's logit and its own logarithm differ by.
+      // The best token's logit less its log probability is the logarithm of the softmax's sum.
       logprob: session.logit(draw.token) - (best!.logit - best!.logprob),
       ...(candidates && { topTokens: candidates }),
+      ...(shownPiece !== undefined && { piece: shownPiece }),
       draw,
       position: kvLen,
       kvLen,
@@ -174,7 +199,7 @@ async function run(
     if (stop !== undefined) return result(stop);
     await yieldToMessages();
     if (signal.aborted) throw aborted(signal);
-    const { logits, evidence: next, ...info } = target.decode(draw.token, options);
+    const { logits, evidence: next, ...info } = session.decode(draw.token, options);
     step = info;
     evidence = next;
     work = addWork(work, info.work);
@@ -187,13 +212,12 @@ async function prepare(
   prompt: Uint32Array,
   reused: number,
   options: StepOptions,
-  running: Running,
+  call: Call,
 ): Promise<{ step: StepInfo; evidence: Evidence | undefined }> {
   const { session } = target;
-  const { lastStep } = target;
+  const { lastStep } = session;
   if (reused > 0 && reused === prompt.length && lastStep !== undefined) {
-    // Nothing to compute: the logits are those of an earlier call, which did that call's work and
-    // none now.
+    // Nothing to compute: an earlier call gave the logits, and its work belongs to that call.
     return {
       step: {
         ...lastStep,
@@ -204,14 +228,14 @@ async function prepare(
       evidence: undefined,
     };
   }
-  if (reused === 0 && session.kvLen > 0) target.clear();
-  else if (reused < session.kvLen) target.truncate(reused);
+  if (reused === 0 && session.kvLen > 0) session.clear();
+  else if (reused < session.kvLen) session.truncate(reused);
   const phase = session.kvLen === 0 ? 'prefill' : 'extend';
   const { logits, evidence, ...step } = await target.forward(
+    call,
     phase,
     prompt.subarray(reused),
     options,
-    running,
   );
   return { step, evidence };
 }

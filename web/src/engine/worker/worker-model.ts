@@ -1,11 +1,7 @@
-/** A model in the worker with what its checkpoint brought along. */
+/** A model in the worker, with the tokenizer and chat template of its checkpoint. */
+import * as check from '../../core/arguments.js';
 import type { Core, Model } from '../../core-api.js';
-import type {
-  ChatMessage,
-  EngineModelInfo,
-  LoadProgress,
-  TokenizerInfo,
-} from '../../engine-api.js';
+import type { ChatMessage, EngineModel, EngineModelInfo, TokenizerInfo } from '../../engine-api.js';
 import { KvLensError } from '../../errors.js';
 import { opfsStore } from '../../files/blob-stores.js';
 import { DownloadCache } from '../../files/download-cache.js';
@@ -13,12 +9,15 @@ import { openCheckpoint } from '../../files/open-checkpoint.js';
 import { baseName } from '../../files/source.js';
 import { ChatTemplate } from '../../text/chat.js';
 import { createTokenizer, type Tokenizer } from '../../text/tokenizer.js';
-import type { DType } from '../../types.js';
+import type { DType, TokenIds } from '../../types.js';
+import type { Call } from './call.js';
+import { callNamed, includes } from './call-named.js';
 import { loadWeights } from './load-weights.js';
+import { CORE_MODEL_METHODS, MODEL_METHODS, type Served } from '../protocol/methods.js';
 import type { PortableSource } from '../protocol/portable-source.js';
 import { openSource } from './open-source.js';
 
-export class WorkerModel {
+export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[number]> {
   readonly model: Model;
   readonly info: EngineModelInfo;
   readonly tokenizer: Tokenizer | undefined;
@@ -48,13 +47,12 @@ export class WorkerModel {
     };
   }
 
-  /** Errors: those of files, tokenizers and parameters; nothing stays then. */
+  /** Errors: those of files, tokenizers and parameters. Nothing stays in memory then. */
   static async load(
     core: Core,
     source: PortableSource,
     cache: boolean,
-    signal: AbortSignal,
-    onProgress?: (progress: LoadProgress) => unknown,
+    { signal, onLoadProgress: onProgress }: Call,
   ): Promise<WorkerModel> {
     const start = performance.now();
     onProgress?.({ stage: 'open', bytes: 0, total: 0 });
@@ -101,19 +99,59 @@ export class WorkerModel {
     );
   }
 
+  serve(method: string, call: Call, args: readonly unknown[]): unknown {
+    if (includes(CORE_MODEL_METHODS, method)) return callNamed(this.model, method, args);
+    return callNamed(this, method, [call, ...args]);
+  }
+
+  tokenize(
+    _call: Call,
+    text: string,
+    { addSpecial = true }: { readonly addSpecial?: boolean } = {},
+  ): Uint32Array<ArrayBuffer> {
+    return this.encode(text, addSpecial);
+  }
+
+  /** Ids of `text`. Errors: no_tokenizer, invalid_argument. */
+  encode(text: string, addSpecial: boolean): Uint32Array<ArrayBuffer> {
+    const tokenizer = this.needTokenizer();
+    check.string('text', text);
+    const options = addSpecial ? {} : { addBos: false, addEos: false };
+    return tokenizer.encode(text, options) as Uint32Array<ArrayBuffer>;
+  }
+
+  detokenize(_call: Call, tokens: TokenIds): string {
+    return this.needTokenizer().decode(check.counts('tokens', tokens));
+  }
+
+  pieces(_call: Call, tokens: TokenIds): string[] {
+    const tokenizer = this.needTokenizer();
+    return Array.from(check.counts('tokens', tokens), (token) => tokenizer.piece(token).text);
+  }
+
+  applyChatTemplate(
+    _call: Call,
+    messages: readonly ChatMessage[],
+    { addGenerationPrompt = true }: { readonly addGenerationPrompt?: boolean } = {},
+  ): string {
+    return this.renderChat(messages, addGenerationPrompt);
+  }
+
   /** Errors: no_tokenizer, no_chat_template, chat_template_failed. */
-  applyChatTemplate(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
+  renderChat(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
     const tokenizer = this.needTokenizer();
     const text = (id: number | undefined): string =>
       id === undefined ? '' : tokenizer.piece(id).text;
+    const bosToken = text(tokenizer.bosId);
+    const eosToken = text(tokenizer.eosId);
     return new ChatTemplate(this.#chatTemplate).render(
       messages.map((message) => ({ ...message })),
-      {
-        addGenerationPrompt,
-        bosToken: text(tokenizer.bosId),
-        eosToken: text(tokenizer.eosId),
-      },
+      { addGenerationPrompt, bosToken, eosToken },
     );
+  }
+
+  dispose(): void {
+    this.model.dispose();
   }
 }
 

@@ -1,97 +1,102 @@
 /**
- * A session in the worker: one call at a time, long ones in steps, and a way back.
+ * A session in the worker: its calls run one after another, and long ones pause between steps so
+ * that an abort, or a call of another session, can arrive.
  *
- * The core undoes a call that fails. A generation is many calls, and may drop rows that the cache
- * held before; `snapshot` and `restore` undo that too. The rows that come back are computed again,
- * which by the first promise gives the same bytes; the counters leave out what was undone and what
- * undoing it took.
+ * The state is the core session's. Undoing a call of several steps is the core's savepoint.
  */
-import type { CallProgress, SessionState } from '../../engine-api.js';
 import type { Core, ReplayOptions, Session } from '../../core-api.js';
-import { verification } from '../../core/verification.js';
-import { zeroWork, addWork, workArray, workFrom } from '../../core/work.js';
-import { KvLensError } from '../../errors.js';
 import type {
-  ComputeType,
+  CallOptions,
+  EngineGenerateRequest,
+  EngineReplayOptions,
+  EngineSession,
+  EngineStep,
+  GenerationResult,
+  SessionState,
+} from '../../engine-api.js';
+import * as check from '../../core/arguments.js';
+import { verification } from '../../core/verification.js';
+import { addWork, zeroWork } from '../../core/work.js';
+import { KvLensError, isKvLensError } from '../../errors.js';
+import type {
   Contrast,
-  Evidence,
+  Draw,
   Replay,
+  SamplingOptions,
   Step,
-  StepInfo,
-  StepOptions,
+  Tensor,
+  TokenIds,
   Verification,
-  Work,
 } from '../../types.js';
+import { CORE_SESSION_METHODS, SESSION_METHODS, type Served } from '../protocol/methods.js';
+import { CallQueue } from './call-queue.js';
+import { aborted, type Call } from './call.js';
+import { callNamed, includes } from './call-named.js';
+import { generate, tokenRequest } from './generation.js';
+import { readAfterStep, wantsReads } from './step-reads.js';
+import type { WorkerModel } from './worker-model.js';
 import { yieldToMessages } from './yield-to-messages.js';
-import { copyOfEvidence, keptEvidence } from '../protocol/transfer.js';
 
-/** What a call may be given beside its arguments. */
-export interface Running {
-  readonly signal: AbortSignal;
-  /** Waited for, so that an abort by whoever is told is seen before the next step. */
-  readonly onProgress?: (progress: CallProgress) => unknown;
-}
-
-/** A replay is told of at most about this many times: each takes a message there and back. */
+/** A replay reports at most about this many times, since each report waits for the page. */
 const MAX_REPORTS = 100;
 
-/** What undoing needs. */
-export interface Snapshot {
-  readonly tokens: Uint32Array;
-  readonly hasLogits: boolean;
-  readonly work: Work;
-  readonly lastStep: StepInfo | undefined;
-  readonly evidence: Evidence | undefined;
-  readonly prefixLengths: readonly number[] | undefined;
-}
+type SessionMethod = (typeof SESSION_METHODS)[number];
 
-export function aborted(signal: AbortSignal): KvLensError<'aborted'> {
-  return new KvLensError(
-    'aborted',
-    {},
-    'the call was aborted; the session is as it was before',
-    signal.reason,
-  );
-}
-
-export class WorkerSession {
+export class WorkerSession implements Served<EngineSession, SessionMethod | 'state'> {
   readonly session: Session;
   readonly #core: Core;
-  #busy = false;
-  #lastStep: StepInfo | undefined;
-  #evidence: Evidence | undefined;
-  /** Of the calls so far; undefined once they are not one prefill and decodes. */
-  #prefixLengths: number[] | undefined = [];
-  /** Counters of the core are right up to this, which undone calls leave behind. */
-  #correction: Float64Array = workArray(zeroWork());
+  readonly #model: WorkerModel;
+  readonly #onDispose: () => void;
+  readonly #queue = new CallQueue();
 
-  constructor(core: Core, session: Session) {
+  constructor(core: Core, session: Session, model: WorkerModel, onDispose: () => void = () => {}) {
     this.#core = core;
     this.session = session;
-    if (session.kvLen !== 0) this.#prefixLengths = undefined;
+    this.#model = model;
+    this.#onDispose = onDispose;
   }
 
-  /** Runs `call` unless another is running. Errors: call_in_progress. */
-  async alone<T>(call: () => T | Promise<T>): Promise<T> {
-    if (this.#busy)
-      throw new KvLensError('call_in_progress', {}, 'another call of this session is running');
-    this.#busy = true;
-    try {
-      return await call();
-    } finally {
-      this.#busy = false;
-    }
+  /** Runs a call of the page in its turn; `state` answers at once. */
+  serve(method: string, call: Call, args: readonly unknown[]): unknown {
+    if (method === 'state') return this.state(call);
+    if (method === 'generate') return this.generate(call, args[0] as EngineGenerateRequest);
+    return this.#queue.run(call.signal, () =>
+      includes(CORE_SESSION_METHODS, method)
+        ? callNamed(this.session, method, args)
+        : callNamed(this, method, [call, ...args]),
+    );
   }
 
+  prefill(call: Call, tokens: TokenIds, options: CallOptions = {}): Promise<EngineStep> {
+    return this.#steps(call, 'prefill', tokens, options);
+  }
+
+  extend(call: Call, tokens: TokenIds, options: CallOptions = {}): Promise<EngineStep> {
+    return this.#steps(call, 'extend', tokens, options);
+  }
+
+  decode(_call: Call, token: number, options: CallOptions = {}): EngineStep | Promise<EngineStep> {
+    return this.#withReads([token], options, () => this.session.decode(token, options));
+  }
+
+  #steps(
+    call: Call,
+    phase: 'prefill' | 'extend',
+    tokens: TokenIds,
+    options: CallOptions,
+  ): Promise<EngineStep> {
+    const ids = check.counts('tokens', tokens);
+    return this.#withReads(ids, options, () => this.forward(call, phase, ids, options));
+  }
+
+  /** Runs a forward call in steps. */
   async forward(
+    { signal, onProgress }: Call,
     phase: 'prefill' | 'extend',
     tokens: Uint32Array,
-    options: StepOptions,
-    running: Running,
+    options: CallOptions,
   ): Promise<Step> {
     const { session } = this;
-    const { signal, onProgress } = running;
-    if (signal.aborted) throw aborted(signal);
     session.begin(phase, tokens, options);
     try {
       for (;;) {
@@ -99,7 +104,7 @@ export class WorkerSession {
         await onProgress?.({ done: tokens.length - left, total: tokens.length });
         await yieldToMessages();
         if (signal.aborted) throw aborted(signal);
-        if (left === 0) return this.#done(session.finish());
+        if (left === 0) return session.finish();
       }
     } catch (error) {
       if (!session.disposed && session.callInProgress) session.abandon();
@@ -107,23 +112,50 @@ export class WorkerSession {
     }
   }
 
-  decode(token: number, options: StepOptions): Step {
-    return this.#done(this.session.decode(token, options));
+  /** Adds to the step of `run` what `options` wants to be read after it. */
+  #withReads<S extends Step | Promise<Step>>(
+    tokens: ArrayLike<number>,
+    options: CallOptions,
+    run: () => S,
+  ): S | Promise<EngineStep> {
+    if (!wantsReads(options)) return run();
+    const tokenizer = options.pieces ? this.#model.needTokenizer() : undefined;
+    return this.undoneOnError(async () => {
+      const step = await run();
+      return { ...step, ...readAfterStep(this.session, tokens, options, tokenizer) };
+    });
   }
 
-  async replay(options: ReplayOptions, running: Running): Promise<Replay> {
-    const { signal } = running;
-    if (signal.aborted) throw aborted(signal);
+  /** Runs `run`; if it fails, the session is again as it was before. */
+  async undoneOnError<T>(run: () => Promise<T>): Promise<T> {
+    const { session } = this;
+    const savepoint = session.savepoint();
+    try {
+      return await run();
+    } catch (error) {
+      const gone = session.disposed || (isKvLensError(error) && error.code === 'module_aborted');
+      if (!gone) session.rollback(savepoint);
+      throw error;
+    } finally {
+      savepoint.dispose();
+    }
+  }
+
+  async replay(call: Call, options: EngineReplayOptions = {}): Promise<Replay> {
+    return this.#replay(call, options);
+  }
+
+  async #replay({ signal, onProgress }: Call, options: ReplayOptions): Promise<Replay> {
     const replay = this.session.beginReplay(options);
     try {
       const { nSteps } = replay;
       const total = options.tokens?.length ?? this.session.kvLen;
-      const steps = Math.ceil(nSteps / MAX_REPORTS);
+      const stepsPerReport = Math.ceil(nSteps / MAX_REPORTS);
       for (;;) {
         const left = replay.advance();
         const done = nSteps - left;
-        if (left === 0 || done % steps === 0)
-          await running.onProgress?.({ done: (done / nSteps) * total, total });
+        if (left === 0 || done % stepsPerReport === 0)
+          await onProgress?.({ done: (done / nSteps) * total, total });
         await yieldToMessages();
         if (signal.aborted) throw aborted(signal);
         if (left === 0) return replay.finish();
@@ -133,141 +165,72 @@ export class WorkerSession {
     }
   }
 
-  async verify(running: Running): Promise<Verification> {
-    const compare = verification(this.session);
-    const replay = await this.replay({}, running);
-    return { ...compare(replay), cached: this.#lastStep };
+  async attentionMaps(call: Call, layers: readonly number[]): Promise<Tensor> {
+    const { evidence } = await this.#replay(call, { capture: 'attention', layers });
+    return evidence!.attention;
   }
 
-  /** Each prefix replayed for real. */
-  async contrast({ signal, onProgress }: Running): Promise<Contrast> {
+  async verify(call: Call): Promise<Verification> {
+    const compare = verification(this.session);
+    return compare(await this.#replay(call, {}));
+  }
+
+  /** Replays each prefix for real. */
+  async contrast({ signal, onProgress }: Call): Promise<Contrast> {
     const { session } = this;
-    const prefixLengths = this.#prefixLengths;
-    if (prefixLengths === undefined || prefixLengths.length === 0) return session.contrast();
+    const cached = session.schedule();
+    const { prefixLengths } = cached;
     const tokens = session.tokens();
     const total = prefixLengths.reduce((sum, length) => sum + length, 0);
     let before = 0;
     let work = zeroWork();
     for (const length of prefixLengths) {
-      const running: Running = {
+      const part: Call = {
         signal,
         ...(onProgress && { onProgress: ({ done }) => onProgress({ done: before + done, total }) }),
       };
-      work = addWork(
-        work,
-        (await this.replay({ tokens: tokens.subarray(0, length) }, running)).work,
-      );
+      const replay = await this.#replay(part, { tokens: tokens.subarray(0, length) });
+      work = addWork(work, replay.work);
       before += length;
     }
-    return this.#core.contrast(
-      session.model.config,
-      { prefixLengths, work: this.work() },
-      { prefixLengths, work },
+    return this.#core.contrast(session.model.config, cached, { prefixLengths, work });
+  }
+
+  sample(
+    _call: Call,
+    sampling: SamplingOptions,
+    rngState = 0n,
+  ): { readonly draw: Draw; readonly rngState: bigint } {
+    const rng = { state: rngState };
+    const draw = this.session.sample(sampling, rng);
+    return { draw, rngState: rng.state };
+  }
+
+  async generate(call: Call, request: EngineGenerateRequest): Promise<GenerationResult> {
+    const checked = tokenRequest(request, this.#model);
+    return generate(this, checked, this.#model.tokenizer, call, (run) =>
+      this.#queue.run(call.signal, run),
     );
   }
 
-  truncate(len: number): void {
-    this.session.truncate(len);
-    this.#lastStep = undefined;
-    this.#evidence = undefined;
-    this.#prefixLengths = undefined;
-  }
-
-  reset(): void {
-    this.session.reset();
-    this.#correction.fill(0);
-    this.#lastStep = undefined;
-    this.#evidence = undefined;
-    this.#prefixLengths = [];
-  }
-
-  /** Drops all rows and goes on counting. */
-  clear(): void {
-    const work = this.work();
-    this.reset();
-    this.#correct(work);
-    this.#prefixLengths = undefined;
-  }
-
-  work(): Work {
-    const counted = workArray(this.session.work());
-    return workFrom(counted.map((value, i) => value + this.#correction[i]!));
-  }
-
-  get lastStep(): StepInfo | undefined {
-    return this.#lastStep;
-  }
-
-  get evidence(): Evidence | undefined {
-    return this.#evidence && copyOfEvidence(this.#evidence);
-  }
-
-  state(): SessionState {
+  state(_call: Call): SessionState {
     const { session } = this;
     return {
       kvLen: session.kvLen,
       capacity: session.capacity,
       tokens: session.tokens(),
-      work: this.work(),
+      work: session.work(),
       hasLogits: session.hasLogits,
-      lastStep: this.#lastStep,
-      callInProgress: this.#busy,
+      lastStep: session.lastStep,
+      callInProgress: this.#queue.running,
     };
   }
 
-  snapshot(): Snapshot {
-    return {
-      tokens: this.session.tokens(),
-      hasLogits: this.session.hasLogits,
-      work: this.work(),
-      lastStep: this.#lastStep,
-      evidence: this.evidence,
-      prefixLengths: this.#prefixLengths && [...this.#prefixLengths],
-    };
+  /** The calls that wait are rejected; the one that runs is when it goes on. */
+  dispose(): void {
+    this.session.dispose();
+    const message = 'the Session has been disposed';
+    this.#queue.close(new KvLensError('disposed', { name: 'Session' }, message));
+    this.#onDispose();
   }
-
-  /** `untouched`: how many of the rows of then have been in the cache ever since. */
-  restore(snapshot: Snapshot, untouched: number): void {
-    const { session } = this;
-    const { tokens } = snapshot;
-    if (session.callInProgress) session.abandon();
-    // The last row gives the logits, so it is computed again when they are wanted.
-    const keep = snapshot.hasLogits ? Math.min(untouched, tokens.length - 1) : untouched;
-    if (sameIds(session.tokens(), tokens) && session.hasLogits === snapshot.hasLogits) {
-      // Nothing has been lost.
-    } else if (tokens.length === 0) {
-      session.reset();
-    } else if (keep <= 0) {
-      session.reset();
-      session.prefill(tokens);
-    } else {
-      session.truncate(keep);
-      if (keep < tokens.length) session.extend(tokens.subarray(keep));
-    }
-    if (!snapshot.hasLogits && session.hasLogits) session.truncate(tokens.length);
-    this.#correction.fill(0);
-    this.#correct(snapshot.work);
-    this.#lastStep = snapshot.lastStep;
-    this.#evidence = snapshot.evidence;
-    this.#prefixLengths = snapshot.prefixLengths && [...snapshot.prefixLengths];
-  }
-
-  /** From here on the counters say `work`, and more with every further call. */
-  #correct(work: Work): void {
-    const counted = workArray(this.session.work());
-    this.#correction = workArray(work).map((value, i) => value - counted[i]!);
-  }
-
-  #done<S extends Step<ComputeType>>(step: S): S {
-    const { logits, evidence, ...info } = step;
-    this.#lastStep = info;
-    if (evidence) this.#evidence = keptEvidence(evidence, this.#evidence);
-    if (info.phase === 'extend') this.#prefixLengths = undefined;
-    else this.#prefixLengths?.push(info.kvLen);
-    return step;
-  }
-}
-
-function sameIds(a: Uint32Array, b: Uint32Array): boolean {
-  return a.length === b.length && a.every((id, i) => id === b[i]);
 }
