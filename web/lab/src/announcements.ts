@@ -1,5 +1,6 @@
-// What the live region says of each outcome. While playing it keeps silent: a voice cannot follow.
+// The live region announces each outcome. It is silent while playing: a voice cannot keep up.
 import { effect } from '@preact/signals';
+import { visibleToken } from './format.js';
 import { text } from './i18n/index.js';
 import { announce, calls, live, playing, rows, stopped, trace } from './state/store.js';
 
@@ -31,8 +32,15 @@ export function announceOutcomes(): void {
     if (live.value && live.value.model !== before.model) {
       announce(t.said.loaded(trace.value.model.name));
     } else if (last && made.length > before.calls) {
+      const newest = rows.value.at(-1);
       announce(
-        t.said.appended(t.timeline.phases[last.step.phase], last.tokens.length, last.step.kvLen),
+        last.tokens.length === 1 && newest
+          ? t.said.token(visibleToken(newest.text), last.step.kvLen)
+          : t.said.appended(
+              t.timeline.phases[last.step.phase],
+              last.tokens.length,
+              last.step.kvLen,
+            ),
       );
     } else if (last?.verification && last.verification !== before.verified) {
       announce(last.verification.bytesEqual ? t.said.verifiedEqual : t.said.verifiedDifferent);

@@ -1,11 +1,6 @@
 // Starts the page: settings, engine, and a first run that is computed here and now.
 import { render } from 'preact';
-import './styles/tokens.css';
-import './styles/base.css';
-import './styles/controls.css';
-import './styles/layout.css';
-import './styles/parts.css';
-import './figures/figures.css';
+import './styles/index.css';
 import { App } from './app.jsx';
 import { keepOffline } from './offline.js';
 import { followSettings } from './settings.js';

@@ -1,18 +1,18 @@
 // One head's attention as a map: rows are queries, columns keys. The canvas holds colours alone;
 // axes, outlines and texts are elements around and over it, so that pointing at a cell draws
-// nothing anew.
+// redraws nothing.
 //
 // To assistive technology it is a grid of which one cell exists at a time: the one that is looked
 // at.
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
-import { exactDecimal } from './format.js';
+import { exactDecimal } from '../format.js';
 import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
 import { MapLegend } from './legend.js';
 import { axesFrame, MapAxes } from './map-axes.js';
 import { MapImage } from './map-image.js';
 import { moveCell } from './map-keys.js';
 import { cellAt, cellBox, labelWidth, layoutMap, type MapLayout } from './map-layout.js';
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import {
   isMasked,
   type Announce,
@@ -29,13 +29,10 @@ export interface AttentionMapProps {
   readonly source: MapSource;
   readonly tokens: readonly string[];
   readonly mapStyle: MapStyle;
-  /**
-   * As for every figure; the canvas of this one holds colours of the ramp alone and needs no
-   * redrawing.
-   */
-  readonly theme: string;
   readonly messages: FigureMessages;
   readonly pinned: Cell | null;
+  /** Position that the page has selected; its row is outlined. */
+  readonly selected?: number | undefined;
   readonly onPin: (cell: Cell | null) => void;
   readonly onPreview?: (cell: Cell | null) => void;
   readonly onAnnounce?: Announce;
@@ -116,8 +113,8 @@ class Surface {
 }
 
 export function AttentionMap(props: AttentionMapProps) {
-  const { matrix, head, source, tokens, mapStyle, messages, pinned, onPin, onPreview, onAnnounce } =
-    props;
+  const { matrix, head, source, tokens, mapStyle, messages, pinned, selected } = props;
+  const { onPin, onPreview, onAnnounce } = props;
   const id = useId();
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -128,12 +125,12 @@ export function AttentionMap(props: AttentionMapProps) {
 
   const { length } = matrix;
   const gutter = useMemo(() => labelWidth(tokens, length), [tokens, length]);
-  const { left, top, bottom } = axesFrame(gutter);
-  const available = Math.max(48, Math.min(MAX_SIDE, width - left));
+  const available = Math.max(48, Math.min(MAX_SIDE, width - axesFrame(gutter, 0).left));
   const layout = useMemo(
     () => layoutMap(length, available, pixelRatio),
     [length, available, pixelRatio],
   );
+  const axes = axesFrame(gutter, layout.side);
   const surface = useMemo(() => new Surface(), []);
   useDrawing(() => {
     if (!canvas.current || width === 0) return;
@@ -185,19 +182,20 @@ export function AttentionMap(props: AttentionMapProps) {
         {length === 0 ? (
           <p class="kv-empty">{messages.map.empty}</p>
         ) : (
-          <div
-            class="kv-map-body"
-            style={{ width: `${left + layout.side}px`, height: `${top + layout.side + bottom}px` }}
-          >
-            <MapAxes
-              layout={layout}
-              tokens={tokens}
-              gutter={gutter}
-              active={active}
-              messages={messages}
-            />
+          <div class="kv-map-body" style={{ width: `${axes.width}px`, height: `${axes.height}px` }}>
+            <svg class="kv-map-axes" width={axes.width} height={axes.height} aria-hidden="true">
+              <MapAxes
+                layout={layout}
+                tokens={tokens}
+                gutter={gutter}
+                matrix={matrix}
+                active={active}
+                selected={selected}
+                messages={messages}
+              />
+            </svg>
             <div
-              class="kv-map-plot kv-hatched"
+              class="kv-map-plot"
               role="grid"
               tabIndex={0}
               aria-label={messages.map.label(head.layer, head.head)}
@@ -207,8 +205,8 @@ export function AttentionMap(props: AttentionMapProps) {
               aria-readonly="true"
               aria-activedescendant={active ? `${id}-cell` : undefined}
               style={{
-                left: `${left}px`,
-                top: `${top}px`,
+                left: `${axes.left}px`,
+                top: `${axes.top}px`,
                 width: `${layout.side}px`,
                 height: `${layout.side}px`,
               }}
@@ -222,6 +220,9 @@ export function AttentionMap(props: AttentionMapProps) {
                 aria-hidden="true"
                 style={{ width: `${layout.side}px`, height: `${layout.side}px` }}
               />
+              {selected !== undefined && selected < length && (
+                <RowOutline layout={layout} query={selected} />
+              )}
               {hovered && <CellOutline layout={layout} cell={hovered} kind="hovered" />}
               {within(pinned) && <CellOutline layout={layout} cell={pinned!} kind="pinned" />}
               <div role="row" aria-rowindex={(active?.query ?? 0) + 1} class="hidden-visually">
@@ -245,7 +246,7 @@ export function AttentionMap(props: AttentionMapProps) {
             <span class="kv-pinned"> · {messages.map.pinned}</span>
           )}
         </p>
-        <MapLegend mapStyle={mapStyle} maximum={maximum} messages={messages} />
+        <MapLegend mapStyle={mapStyle} maximum={maximum} messages={messages} partial={missing} />
         {length > 0 && (
           <p class="kv-note">
             {layout.block > 1 && `${messages.map.pooled(layout.block)} `}
@@ -254,8 +255,8 @@ export function AttentionMap(props: AttentionMapProps) {
               <button
                 type="button"
                 class="button plain"
-                disabled={props.recomputing}
-                onClick={props.onRecompute}
+                aria-disabled={props.recomputing}
+                onClick={() => props.recomputing || props.onRecompute?.()}
               >
                 {props.recomputing ? messages.map.recomputing : messages.map.recompute}
               </button>
@@ -268,6 +269,13 @@ export function AttentionMap(props: AttentionMapProps) {
       </figcaption>
     </figure>
   );
+}
+
+/** A frame around the row of a query, up to its own key. */
+function RowOutline({ layout, query }: { layout: MapLayout; query: number }) {
+  const { x, y, side } = cellBox(layout, { query, key: query });
+  const style = { top: `${y}px`, width: `${x + side}px`, height: `${side}px` };
+  return <div class="kv-row" style={style} aria-hidden="true" />;
 }
 
 /** A ring around a cell, never smaller than can be seen. */

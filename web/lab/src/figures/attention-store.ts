@@ -133,6 +133,7 @@ export class AttentionStore {
       epoch: history.epoch,
       length: history.length,
       slidingWindow: this.slidingWindow,
+      has: (query) => history.has(query),
       row: (query) => history.row(head, query),
     };
   }
@@ -161,17 +162,27 @@ export class AttentionStore {
   }
 
   /**
-   * Of every head: the mean over the rows seen but row 0, or those of one row (undefined when it
-   * was not seen).
+   * Of every head: the mean over the captured rows except row 0, or the scores of one row, which
+   * are undefined if it was not captured.
    */
   scores(layer: number, query?: number): readonly HeadScores[] | undefined {
     const history = this.#layers[layer]!;
     return query === undefined ? history.meanScores() : history.scores(query);
   }
 
+  /** Rows that the means of a layer are taken over. */
+  rowsScored(layer: number): number {
+    return this.#layers[layer]!.rowsScored;
+  }
+
   /** Rows that the thumbnails of a layer show. */
   rowsPooled(layer: number): number {
     return this.#layers[layer]!.rowsPooled;
+  }
+
+  /** Layers whose thumbnails lack rows. */
+  partialLayers(): number {
+    return this.#layers.filter((history) => history.rowsPooled < this.length).length;
   }
 
   /** The thumbnail of a head. */

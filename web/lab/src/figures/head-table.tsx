@@ -1,17 +1,19 @@
 // The scores of the heads of one layer as a table that can be sorted; choosing a head chooses it
 // everywhere.
 import { useState } from 'preact/hooks';
-import { formatNumber } from './format.js';
+import { numbersIn } from '../format.js';
 import { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
-import type { FigureMessages, Place } from './messages.js';
-import type { HeadRef } from './types.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
+import type { HeadRef, Place } from './types.js';
 
 export interface HeadTableProps {
   readonly layer: number;
   /** By head, as `AttentionStore.scores` gives them. */
   readonly scores: readonly HeadScores[];
-  /** What they are of: the mean over the rows of so many positions, or one row. */
-  readonly of: { readonly rows: number } | { readonly place: Place };
+  /**
+   * What they are of: the mean over `rows` rows of a history of `length` positions, or one row.
+   */
+  readonly of: { readonly rows: number; readonly length: number } | { readonly place: Place };
   readonly selected: HeadRef;
   readonly onSelect: (head: HeadRef) => void;
   readonly messages: FigureMessages;
@@ -108,7 +110,7 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
         </table>
       </div>
       <figcaption class="kv-note">
-        <p>{'rows' in of ? text.allRows(of.rows) : text.oneRow(of.place)}</p>
+        <p>{describe(of, text)}</p>
         <dl class="kv-definitions">
           {HEAD_SCORES.map((score) => (
             <div key={score}>
@@ -122,7 +124,14 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
   );
 }
 
-/** Six places and, for what lies in 0..1, a bar; what no row defines is a dash with a name. */
+/** What the scores are averaged over. Row 0 never counts: its scores are the same for every head. */
+function describe(of: HeadTableProps['of'], text: FigureMessages['table']): string {
+  if ('place' in of) return text.oneRow(of.place);
+  if (of.rows === 0) return text.noRows;
+  return of.rows === of.length - 1 ? text.allRows(of.rows) : text.someRows(of.rows, of.length);
+}
+
+/** Three places and, for what lies in 0..1, a bar; what no row defines is a dash with a name. */
 function Score({
   value,
   bar,
@@ -148,7 +157,7 @@ function Score({
       class="kv-score"
       style={bar ? { '--part': `${100 * Math.min(1, value)}%` } : {}}
     >
-      {formatNumber(value, locale, 6)}
+      {numbersIn(locale).fixed(value, 3)}
     </data>
   );
 }

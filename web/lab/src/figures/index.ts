@@ -1,12 +1,5 @@
 // The figures of the Lab. See README.md.
-import { en } from './messages.en.js';
-import { ru } from './messages.ru.js';
-
-export const figureMessages = { en, ru } as const;
-export type { FigureMessages, Place } from './messages.js';
 export * from './types.js';
-export { visibleToken, exactDecimal, formatNumber } from './format.js';
-export { readTheme, defaultTheme, type FigureTheme } from './theme.js';
 
 export {
   AttentionStore,
@@ -17,7 +10,7 @@ export {
 export { HEAD_SCORES, meanScores, type HeadScore, type HeadScores } from './head-stats.js';
 
 export { AttentionMap, type AttentionMapProps } from './attention-map.js';
-export { MapControls } from './controls.js';
+export { MapControls } from './map-controls.js';
 export { Thumbnails, type ThumbnailsProps } from './thumbnails.js';
 export { TokenWeights, type TokenWeightsProps } from './token-weights.js';
 export { HeadTable, type HeadTableProps } from './head-table.js';
@@ -27,5 +20,5 @@ export type { WorkAxes } from './work-scales.js';
 export { WorkChart, WorkControls, type WorkChartProps } from './work-chart.js';
 export { WorkTable, type WorkTableProps } from './work-table.js';
 
-export { mapSvg, thumbnailsSvg, workSvg, svgBlob, pngBlob } from './svg.js';
+export { mapSvg, thumbnailsSvg, workSvg, svgBlob, pngBlob } from './export.js';
 export { csv, mapCsv, headTableCsv, workCsv } from './csv.js';

@@ -66,7 +66,17 @@ export class LayerHistory {
     return this.#pooledRows.size;
   }
 
-  /** Whether every row is at hand. */
+  /** Rows that `meanScores` averages over. */
+  get rowsScored(): number {
+    this.#scoreAll();
+    return this.#scores.reduce((n, scores, query) => (scores && query > 0 ? n + 1 : n), 0);
+  }
+
+  has(query: number): boolean {
+    return this.#rows[query] !== undefined;
+  }
+
+  /** Whether every row is available. */
   get whole(): boolean {
     return this.#rows.every((row) => row !== undefined);
   }

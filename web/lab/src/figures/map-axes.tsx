@@ -1,5 +1,6 @@
-// The labelled axes of a large map, around its canvas. The cell that is looked at is named on both.
-import type { Cell } from './types.js';
+// What surrounds and underlies the weights of a large map: labelled axes, and the marks of cells
+// without a weight. The cell that is looked at is named on both axes.
+import type { FigureMessages } from '../i18n/en-figures.js';
 import {
   axisLabel,
   LABEL_ANGLE,
@@ -8,15 +9,20 @@ import {
   leaningHeight,
   tickAt,
   type MapLayout,
+  uncapturedPath,
 } from './map-layout.js';
-import type { FigureMessages } from './messages.js';
+import { DOTS, HATCH, Patterns } from './patterns.js';
+import type { AttentionMatrix, Cell } from './types.js';
 
 interface MapAxesProps {
   readonly layout: MapLayout;
   readonly tokens: readonly string[];
   /** Width of the row labels. */
   readonly gutter: number;
+  readonly matrix: AttentionMatrix;
   readonly active: Cell | null;
+  /** The row of this query is outlined. */
+  readonly selected?: number | undefined;
   readonly messages: FigureMessages;
 }
 
@@ -34,22 +40,29 @@ function labels(layout: MapLayout, active: number | undefined): number[] {
   return [...positions.filter((position) => position !== active && apart(position)), active];
 }
 
-export function MapAxes({ layout, tokens, gutter, active, messages }: MapAxesProps) {
+export function MapAxes(props: MapAxesProps) {
+  const { layout, tokens, gutter, matrix, active, selected, messages } = props;
   const { side } = layout;
-  const height = TITLE + side + GAP + leaningHeight(gutter) + TITLE;
+  const { height } = axesFrame(gutter, side);
+  const query = active?.query ?? selected;
   const text = (position: number) => axisLabel(position, tokens[position] ?? '');
   const cls = (position: number, of: number | undefined) =>
     position === of ? 'kv-tick kv-tick-active' : 'kv-tick';
   return (
-    <svg class="kv-map-axes" width={gutter + GAP + side} height={height} aria-hidden="true">
+    <g class="kv-axes-text">
+      <Patterns />
+      <g transform={`translate(${gutter + GAP}, ${TITLE})`}>
+        <rect class="kv-map-ground" width={side} height={side} fill={HATCH} />
+        <path d={uncapturedPath(layout, matrix)} fill={DOTS} />
+      </g>
       <text class="kv-axis-title" x={0} y={TITLE - 8}>
         ↓ {messages.map.queries}
       </text>
       <g transform={`translate(${gutter}, ${TITLE})`}>
-        {labels(layout, active?.query).map((position) => (
+        {labels(layout, query).map((position) => (
           <text
             key={position}
-            class={cls(position, active?.query)}
+            class={cls(position, query)}
             y={tickAt(layout, position)}
             dy="0.35em"
           >
@@ -71,11 +84,17 @@ export function MapAxes({ layout, tokens, gutter, active, messages }: MapAxesPro
       <text class="kv-axis-title kv-axis-title-end" x={gutter + GAP + side} y={height - 6}>
         {messages.map.keys} →
       </text>
-    </svg>
+    </g>
   );
 }
 
-/** Size of what surrounds the canvas. */
-export function axesFrame(gutter: number): { left: number; top: number; bottom: number } {
-  return { left: gutter + GAP, top: TITLE, bottom: GAP + leaningHeight(gutter) + TITLE };
+/** Where the weights are, `side` wide and high, and the size of the whole. */
+export function axesFrame(gutter: number, side: number) {
+  const left = gutter + GAP;
+  return {
+    left,
+    top: TITLE,
+    width: left + side,
+    height: TITLE + side + GAP + leaningHeight(gutter) + TITLE,
+  };
 }

@@ -9,8 +9,8 @@ const MAX_CELL = 30;
 const WHOLE_PIXELS = 8;
 /** Between two labels of an axis. */
 export const LABEL_PITCH = 13;
-/** Of the labels' font, 11 px monospaced. */
-const CHARACTER = 6.7;
+/** Width of a character of the labels, 12 px monospaced. */
+const CHARACTER = 7.3;
 const LABEL_CHARACTERS = 14;
 
 export interface MapLayout {
@@ -72,6 +72,25 @@ export function cellAt(
     }
   }
   return best;
+}
+
+/** The outline of the cells whose rows were not captured, as the data of an SVG path. */
+export function uncapturedPath(
+  { block, cell, cells, length }: MapLayout,
+  { has, slidingWindow }: AttentionMatrix,
+): string {
+  let path = '';
+  for (let line = 0; line < cells; ++line) {
+    const first = line * block;
+    const end = Math.min(first + block, length);
+    let query = first;
+    while (query < end && !has(query)) ++query;
+    if (query < end) continue;
+    const firstKey = slidingWindow === 0 ? 0 : Math.max(0, first - slidingWindow + 1);
+    const left = Math.floor(firstKey / block) * cell;
+    path += `M${left} ${line * cell}H${(line + 1) * cell}v${cell}H${left}Z`;
+  }
+  return path;
 }
 
 /** Where a cell is drawn. */

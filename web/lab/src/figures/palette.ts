@@ -71,6 +71,14 @@ export function rampCss(palette: Palette, level: number): string {
     .join('')}`;
 }
 
+/** Sixteen equal steps of the ramp: no eye tells them from all 256 levels. */
+export const rampStops = (palette: Palette): string[] =>
+  Array.from({ length: 17 }, (_, i) => rampCss(palette, Math.min(LEVELS - 1, i * 16)));
+
+/** The ramp as a CSS gradient. */
+export const rampGradient = (palette: Palette): string =>
+  `linear-gradient(to right, ${rampStops(palette).join(', ')})`;
+
 // Which end of a word is its first byte decides how a colour is put into one.
 const littleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
 

@@ -1,5 +1,5 @@
 // The pixels of all thumbnails in one image: a slot of SIDE x SIDE for every head, layers below
-// each other, the mean over heads last in its line. An appended row costs one line of pixels a
+// each other, the mean over heads last in its line. An appended row costs one line of pixels per
 // thumbnail.
 import type { AttentionStore } from './attention-store.js';
 import { levelOf, niceMaximum } from './colour-scale.js';
@@ -40,6 +40,23 @@ export class ThumbnailImage {
   /** Blocks along each side of the thumbnails of a layer. */
   blocks(layer: number): number {
     return Math.ceil(this.store.length / this.store.pooled({ layer, head: 0 }).block);
+  }
+
+  /**
+   * The blocks of a layer whose rows were not captured, as SVG path data in units of a thumbnail's
+   * side.
+   */
+  uncaptured(layer: number): string {
+    const blocks = this.blocks(layer);
+    const pooled = this.store.pooled({ layer, head: 0 });
+    let path = '';
+    for (let y = 0; y < blocks; ++y) {
+      // A row that was captured has a weight on the diagonal.
+      if (pooled.at(y, y, true) !== NO_WEIGHT) continue;
+      const [top, right, bottom] = [y / blocks, (y + 1) / blocks, (y + 1) / blocks];
+      path += `M0 ${top}H${right}V${bottom}H0Z`;
+    }
+    return path;
   }
 
   /**

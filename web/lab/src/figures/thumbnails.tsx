@@ -2,19 +2,17 @@
 // lies a grid of empty cells, which take clicks, focus and names.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { AttentionStore } from './attention-store.js';
-import { hatchPattern } from './hatch.js';
 import { useDrawing, usePixelRatio, useWidth } from './hooks.js';
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import { SIDE } from './pooled-map.js';
-import { readTheme } from './theme.js';
+import { ThumbnailFrame } from './thumbnail-frame.js';
 import { ThumbnailImage } from './thumbnail-image.js';
-import { layoutThumbnails, LEFT, TOP, type ThumbnailLayout } from './thumbnail-layout.js';
+import { layoutThumbnails, type ThumbnailLayout } from './thumbnail-layout.js';
 import type { Announce, HeadRef, MapStyle } from './types.js';
 
 export interface ThumbnailsProps {
   readonly store: AttentionStore;
   readonly mapStyle: MapStyle;
-  readonly theme: string;
   readonly selected: HeadRef;
   readonly onSelect: (head: HeadRef) => void;
   readonly messages: FigureMessages;
@@ -55,13 +53,6 @@ class Surface {
   readonly image: ThumbnailImage;
   readonly #source = document.createElement('canvas');
   #drawn: readonly unknown[] = [];
-  #hatch:
-    | {
-        readonly canvas: HTMLCanvasElement;
-        readonly theme: string;
-        readonly pattern: CanvasPattern;
-      }
-    | undefined;
 
   constructor(private readonly store: AttentionStore) {
     this.image = new ThumbnailImage(store);
@@ -74,12 +65,11 @@ class Surface {
     layout: ThumbnailLayout,
     pixelRatio: number,
     style: MapStyle,
-    theme: string,
   ): void {
     const { image, store } = this;
     const { from, to } = image.update(style);
     const blocks = Array.from({ length: store.nLayers }, (_, layer) => image.blocks(layer));
-    const drawn = [canvas, layout, pixelRatio, theme, ...blocks];
+    const drawn = [canvas, layout, pixelRatio, ...blocks];
     const same =
       drawn.length === this.#drawn.length && drawn.every((value, i) => value === this.#drawn[i]);
     this.#drawn = drawn;
@@ -97,7 +87,6 @@ class Surface {
     const context = canvas.getContext('2d')!;
     context.imageSmoothingEnabled = false;
     if (!same) context.clearRect(0, 0, width, height);
-    context.fillStyle = this.#hatchFor(context, canvas, theme);
     blocks.forEach((n, layer) => {
       const y = device(layout.y(layer));
       const top = same && n > 0 ? Math.floor((from * side) / n) : 0;
@@ -107,24 +96,12 @@ class Surface {
       context.clip();
       for (let column = 0; column < image.columns; ++column) {
         const x = device(layout.x(column));
-        context.fillRect(x, y, side, side);
+        context.clearRect(x, y, side, side);
         if (n > 0)
           context.drawImage(this.#source, column * SIDE, layer * SIDE, n, n, x, y, side, side);
       }
       context.restore();
     });
-  }
-
-  // Asking for colours makes the browser settle all styles: once a theme is enough.
-  #hatchFor(
-    context: CanvasRenderingContext2D,
-    canvas: HTMLCanvasElement,
-    theme: string,
-  ): CanvasPattern {
-    if (this.#hatch?.canvas !== canvas || this.#hatch.theme !== theme) {
-      this.#hatch = { canvas, theme, pattern: hatchPattern(context, readTheme(canvas)) };
-    }
-    return this.#hatch.pattern;
   }
 
   // The lines `from` to before `to` of all slots, into the canvas that tiles are taken from.
@@ -144,7 +121,7 @@ class Surface {
 }
 
 export function Thumbnails(props: ThumbnailsProps) {
-  const { store, mapStyle, theme, selected, onSelect, messages, onAnnounce } = props;
+  const { store, mapStyle, selected, onSelect, messages, onAnnounce } = props;
   const { nLayers, nHeads } = store;
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -157,9 +134,8 @@ export function Thumbnails(props: ThumbnailsProps) {
   // Not subscribed to: the page renders this figure when it wants it to follow.
   const revision = store.revision.peek();
   useDrawing(() => {
-    if (canvas.current && width > 0)
-      surface.draw(canvas.current, layout, pixelRatio, mapStyle, theme);
-  }, [surface, layout, pixelRatio, mapStyle, theme, revision]);
+    if (canvas.current && width > 0) surface.draw(canvas.current, layout, pixelRatio, mapStyle);
+  }, [surface, layout, pixelRatio, mapStyle, revision]);
 
   // The keyboard's choice carries the focus along.
   useEffect(() => {
@@ -181,7 +157,16 @@ export function Thumbnails(props: ThumbnailsProps) {
   };
 
   const layers = Array.from({ length: nLayers }, (_, layer) => layer);
-  const partial = layers.filter((layer) => store.rowsPooled(layer) < store.length);
+  const partial = store.partialLayers();
+  const uncaptured = layers.map((layer) => (partial > 0 ? surface.image.uncaptured(layer) : ''));
+  const marks = useMemo(
+    () => (
+      <svg width={layout.width} height={layout.height} aria-hidden="true">
+        <ThumbnailFrame {...{ layout, nLayers, nHeads, uncaptured, messages }} />
+      </svg>
+    ),
+    [layout, nLayers, nHeads, uncaptured.join(), messages],
+  );
   // The very same element tree while nothing of it changed: appended rows then leave it alone.
   const { layer, head } = selected;
   const handlers = useRef({ select, onKeyDown });
@@ -214,6 +199,7 @@ export function Thumbnails(props: ThumbnailsProps) {
           class="kv-thumbnails-body"
           style={{ width: `${layout.width}px`, height: `${layout.height}px` }}
         >
+          {marks}
           <canvas
             ref={canvas}
             aria-hidden="true"
@@ -224,10 +210,7 @@ export function Thumbnails(props: ThumbnailsProps) {
       </div>
       <figcaption class="kv-note">
         {messages.thumbnails.caption(store.pooled({ layer: 0, head: 0 }).block, store.length)}
-        {partial.map(
-          (layer) =>
-            ` ${messages.thumbnails.partial(layer, store.rowsPooled(layer), store.length)}`,
-        )}
+        {partial > 0 && ` ${messages.thumbnails.partial(partial, nLayers)}`}
         <span class="hidden-visually"> {messages.thumbnails.instructions}</span>
       </figcaption>
     </figure>
@@ -252,7 +235,7 @@ function ThumbnailCells({
   onSelect,
   messages,
 }: ThumbnailCellsProps) {
-  const { tile, x, y, name } = layout;
+  const { tile, x, y } = layout;
   const columns = Array.from({ length: nHeads + 1 }, (_, column) => column);
   const box = (left: number, top: number, width: number, height: number) => ({
     left: `${left}px`,
@@ -267,19 +250,14 @@ function ThumbnailCells({
           {messages.thumbnails.layerColumn}
         </span>
         {columns.map((column) => (
-          <span
-            key={column}
-            role="columnheader"
-            class="kv-thumbnails-name"
-            style={box(name(column).x, 0, name(column).width, TOP)}
-          >
+          <span key={column} role="columnheader" class="hidden-visually">
             {column === nHeads ? messages.thumbnails.meanColumn : column}
           </span>
         ))}
       </div>
       {Array.from({ length: nLayers }, (_, layer) => (
         <div role="row" key={layer}>
-          <span role="rowheader" class="kv-thumbnails-name" style={box(0, y(layer), LEFT, tile)}>
+          <span role="rowheader" class="hidden-visually">
             {layer}
           </span>
           {columns.map((column) => {

@@ -5,9 +5,9 @@
 import { Component } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { scaled } from './colour-scale.js';
-import { exactDecimal } from './format.js';
+import { exactDecimal } from '../format.js';
 import { useThrottled } from './hooks.js';
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import type { Announce, HeadRef, MapStyle } from './types.js';
 
 export interface TokenWeightsProps {

@@ -10,6 +10,12 @@ export interface HeadRef {
   readonly head: number | 'mean';
 }
 
+/** A position in the text, with its token as it is shown. */
+export interface Place {
+  readonly position: number;
+  readonly token: string;
+}
+
 /** One cell of a map: the weight that position `query` gives to position `key`. */
 export interface Cell {
   readonly query: number;
@@ -43,6 +49,8 @@ export interface AttentionMatrix {
   readonly length: number;
   /** Positions a row sees, itself included; 0: all. */
   readonly slidingWindow: number;
+  /** Whether the row of a query was captured and is still kept. */
+  has(query: number): boolean;
   row(query: number): Weights | undefined;
 }
 

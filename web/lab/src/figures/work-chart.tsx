@@ -1,14 +1,14 @@
 // Avoided work: what the cache did against what replays do, summed up to each prefix. To assistive
 // technology and the keyboard it is a slider over the prefixes; WorkTable has the same numbers.
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
-import { Choice } from './controls.js';
-import { formatNumber } from './format.js';
+import { numbersIn } from '../format.js';
 import { useWidth } from './hooks.js';
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import type { Announce } from './types.js';
-import { WorkMarks } from './work-marks.js';
+import { WorkKeyMark, WorkMarks, workKey } from './work-marks.js';
 import { nearestPoint, plotWork, type WorkAxes } from './work-scales.js';
-import { avoided, WORK_METRICS, type WorkMetric, type WorkPoint } from './work-series.js';
+import { Segments } from '../ui/segments.js';
+import { difference, WORK_METRICS, type WorkMetric, type WorkPoint } from './work-series.js';
 
 export interface WorkChartProps {
   readonly points: readonly WorkPoint[];
@@ -21,7 +21,7 @@ export interface WorkChartProps {
 /** One of the sums as it is read: counts whole, times to a thousandth. */
 export function formatWork(value: number, metric: WorkMetric, locale: string): string {
   if (Number.isNaN(value)) return '–';
-  return formatNumber(value, locale, metric === 'milliseconds' ? 3 : 0);
+  return numbersIn(locale).fixed(value, metric === 'milliseconds' ? 3 : 0);
 }
 
 export function describePoint(
@@ -30,13 +30,13 @@ export function describePoint(
   messages: FigureMessages,
 ): string {
   const format = (value: number) => formatWork(value, metric, messages.locale);
-  return messages.work.point(
-    point.length,
-    format(point.cached[metric]),
-    format(point.replay[metric]),
-    point.replayMeasured,
-    format(avoided(point, metric)),
-  );
+  const { cached, replay, length, replayMeasured } = point;
+  const { work } = messages;
+  const read = work.point(length, format(cached[metric]), format(replay[metric]), replayMeasured);
+  const more = difference(point, metric);
+  if (Number.isNaN(more)) return read;
+  if (more === 0) return `${read}, ${work.pointSame}`;
+  return `${read}, ${more > 0 ? work.pointAvoided(format(more)) : work.pointMore(format(-more))}`;
 }
 
 export function WorkChart({ points, metric, axes, messages, onAnnounce }: WorkChartProps) {
@@ -114,6 +114,8 @@ export function WorkChart({ points, metric, axes, messages, onAnnounce }: WorkCh
           {noTime && <span>{text.noReplayTime}</span>}
         </p>
         <p class="kv-note">{text.sums}</p>
+        {metric === 'scores' && <p class="kv-note">{text.gridNote}</p>}
+        {metric === 'milliseconds' && <p class="kv-note">{text.timeNote}</p>}
         <p id={`${id}-help`} class="hidden-visually">
           {text.instructions}
         </p>
@@ -123,38 +125,15 @@ export function WorkChart({ points, metric, axes, messages, onAnnounce }: WorkCh
 }
 
 /** What the lines and marks mean, in their shapes. */
-function WorkKey({ messages: { work } }: { messages: FigureMessages }) {
-  return (
-    <>
-      <span>
-        <svg width="28" height="12" aria-hidden="true">
-          <path class="kv-line-cached" d="M0 6H28" />
-          <circle class="kv-mark-cached" cx="14" cy="6" r="3" />
-        </svg>{' '}
-        {work.cached}, {work.measured}
-      </span>
-      <span>
-        <svg width="28" height="12" aria-hidden="true">
-          <path class="kv-line-replay" d="M0 6H28" />
-          <rect class="kv-mark-measured" x="10" y="2" width="8" height="8" />
-        </svg>{' '}
-        {work.replay}, {work.measured}
-      </span>
-      <span>
-        <svg width="28" height="12" aria-hidden="true">
-          <path class="kv-line-replay" d="M0 6H28" />
-          <path class="kv-mark-computed" d="M14 2l4 4l-4 4l-4 -4z" />
-        </svg>{' '}
-        {work.replay}, {work.computed}
-      </span>
-      <span>
-        <svg width="28" height="12" aria-hidden="true">
-          <rect class="kv-avoided" width="28" height="12" />
-        </svg>{' '}
-        {work.avoided}
-      </span>
-    </>
-  );
+function WorkKey({ messages }: { messages: FigureMessages }) {
+  return workKey(messages).map(({ mark, label }) => (
+    <span key={mark}>
+      <svg width="28" height="12" aria-hidden="true">
+        <WorkKeyMark mark={mark} />
+      </svg>{' '}
+      {label}
+    </span>
+  ));
 }
 
 interface WorkControlsProps {
@@ -174,18 +153,21 @@ export function WorkControls({
 }: WorkControlsProps) {
   return (
     <div class="kv-controls">
-      <Choice
-        name={work.metric}
-        options={WORK_METRICS}
+      <Segments
+        legend={work.metric}
+        legendShown
         value={metric}
-        labels={work.metrics}
+        options={WORK_METRICS.map((value) => ({ value, label: work.metrics[value] }))}
         onChange={onMetric}
       />
-      <Choice
-        name={work.axes}
-        options={['linear', 'logLog'] as const}
+      <Segments
+        legend={work.axes}
+        legendShown
         value={axes}
-        labels={{ linear: work.linear, logLog: work.logLog }}
+        options={[
+          { value: 'linear', label: work.linear },
+          { value: 'logLog', label: work.logLog },
+        ]}
         onChange={onAxes}
       />
     </div>

@@ -1,7 +1,6 @@
-// The drawing of the chart of avoided work, the same on the page and in exports: axes, lines,
-// marks. A disc is what the cache did, a filled square a replay that was run, an open diamond one
+// The drawing of the chart of avoided work, for the page and for exports: axes, lines, marks, key. A disc is what the cache did, a filled square a replay that was run, an open diamond one
 // that was computed.
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import { areaPath, linePath, markedPoints, type PlotPoint, type WorkPlot } from './work-scales.js';
 import type { WorkMetric } from './work-series.js';
 
@@ -81,4 +80,45 @@ function ReplayMark({ at: { point, x, replayY }, metric }: { at: PlotPoint; metr
   ) : (
     <path class="kv-mark-computed" d={`M${x} ${replayY - 4}l4 4l-4 4l-4 -4z`} {...data} />
   );
+}
+
+type KeyMark = 'cached' | 'measured' | 'computed' | 'avoided';
+
+/** What the lines and marks mean. */
+export const workKey = ({
+  work,
+}: FigureMessages): readonly { readonly mark: KeyMark; readonly label: string }[] => [
+  { mark: 'cached', label: `${work.cached}, ${work.measured}` },
+  { mark: 'measured', label: `${work.replay}, ${work.measured}` },
+  { mark: 'computed', label: `${work.replay}, ${work.computed}` },
+  { mark: 'avoided', label: work.avoided },
+];
+
+/** A sample of a mark, 28 wide and 12 high. */
+export function WorkKeyMark({ mark }: { readonly mark: KeyMark }) {
+  switch (mark) {
+    case 'cached':
+      return (
+        <>
+          <path class="kv-line-cached" d="M0 6H28" />
+          <circle class="kv-mark-cached" cx="14" cy="6" r="3" />
+        </>
+      );
+    case 'measured':
+      return (
+        <>
+          <path class="kv-line-replay" d="M0 6H28" />
+          <rect class="kv-mark-measured" x="10" y="2" width="8" height="8" />
+        </>
+      );
+    case 'computed':
+      return (
+        <>
+          <path class="kv-line-replay" d="M0 6H28" />
+          <path class="kv-mark-computed" d="M14 2l4 4l-4 4l-4 -4z" />
+        </>
+      );
+    case 'avoided':
+      return <rect class="kv-avoided" width="28" height="12" />;
+  }
 }

@@ -1,7 +1,6 @@
 // Axes of the chart of avoided work, and where its points lie; nothing here draws.
-import { scaleLinear, scaleLog } from 'd3-scale';
-import { extent, max, range, ticks } from 'd3-array';
-import { compactNumber } from './format.js';
+import { numbersIn } from '../format.js';
+import { logTicks, niceLinear, niceLog, scaleOf, ticks, type Domain } from './axis.js';
 import type { WorkMetric, WorkPoint } from './work-series.js';
 
 export type WorkAxes = 'linear' | 'logLog';
@@ -38,24 +37,6 @@ const margin = { left: 56, right: 16, top: 16, bottom: 40 };
 const X_PITCH = 64;
 const Y_PITCH = 44;
 
-/**
- * Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, the powers alone where there are too
- * many, and evenly spaced numbers where there are hardly any.
- */
-function logTicks([low, high]: readonly [number, number], count: number): number[] {
-  const exponents = range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1);
-  const inside = (digits: readonly number[]) =>
-    exponents
-      .flatMap((exponent) => digits.map((digit) => digit * 10 ** exponent))
-      .filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
-  const round = inside([1, 2, 5]);
-  if (round.length < 3) return ticks(low, high, Math.min(count, 5));
-  if (round.length <= count) return round;
-  const powers = inside([1]);
-  const every = Math.ceil(powers.length / count);
-  return powers.filter((_, i) => i % every === 0);
-}
-
 export function plotWork(
   points: readonly WorkPoint[],
   metric: WorkMetric,
@@ -68,12 +49,10 @@ export function plotWork(
   const values = points
     .flatMap(({ cached, replay }) => [cached[metric], replay[metric]])
     .filter((value) => value > 0);
-  const top = max(values) ?? 1;
-  const [firstLength = 1, lastLength = 1] = extent(points, ({ length }) => length) as [
-    number?,
-    number?,
-  ];
-  const [smallest = 1] = extent(values) as [number?, number?];
+  const top = Math.max(...values, 0) || 1;
+  const smallest = Math.min(...values, top);
+  const firstLength = points[0]?.length ?? 1;
+  const lastLength = points.at(-1)?.length ?? 1;
 
   const inner = {
     left: margin.left,
@@ -81,19 +60,17 @@ export function plotWork(
     top: margin.top,
     bottom: height - margin.bottom,
   };
-  const xDomain = [firstLength, Math.max(lastLength, firstLength + 1)];
-  const yDomain = logLog ? [smallest, Math.max(top, smallest * 10)] : [0, top];
-  const make = logLog ? scaleLog : scaleLinear;
-  const x = make(xDomain, [inner.left, inner.right]);
-  const y = make(yDomain, [inner.bottom, inner.top]).nice();
+  const xDomain: Domain = [firstLength, Math.max(lastLength, firstLength + 1)];
+  const yDomain = logLog ? niceLog([smallest, Math.max(top, smallest * 10)]) : niceLinear([0, top]);
+  const x = scaleOf(xDomain, [inner.left, inner.right], logLog);
+  const y = scaleOf(yDomain, [inner.bottom, inner.top], logLog);
 
   const xCount = Math.max(2, Math.floor((inner.right - inner.left) / X_PITCH));
   const yCount = Math.max(2, Math.floor((inner.bottom - inner.top) / Y_PITCH));
-  const ticksOf = (scale: typeof x, count: number) =>
-    logLog ? logTicks(scale.domain() as [number, number], count) : scale.ticks(count);
+  const ticksOf = logLog ? logTicks : ticks;
   // A narrow range of lengths has no round number in a logarithmic axis: its ends then say what it
   // is.
-  const xValues = ticksOf(x, xCount).filter(Number.isInteger);
+  const xValues = ticksOf(xDomain, xCount).filter(Number.isInteger);
   const shown = xValues.length >= 2 ? xValues : [...new Set([firstLength, lastLength])];
   const at = (value: number) => (Number.isFinite(value) && (!logLog || value > 0) ? y(value) : NaN);
   return {
@@ -107,9 +84,9 @@ export function plotWork(
       replayY: at(point.replay[metric]),
     })),
     xTicks: shown.map((value) => ({ at: x(value), label: value.toLocaleString(locale) })),
-    yTicks: ticksOf(y, yCount).map((value) => ({
+    yTicks: ticksOf(yDomain, yCount).map((value) => ({
       at: y(value),
-      label: compactNumber(value, locale),
+      label: numbersIn(locale).compact(value),
     })),
   };
 }
@@ -122,16 +99,30 @@ export function linePath(points: readonly PlotPoint[], y: (point: PlotPoint) => 
     .join('');
 }
 
-/** The area between the two lines: what the cache spared. */
+/**
+ * The area between the two lines where the replays cost more: what the cache avoided. Where the
+ * lines cross, the area ends at the crossing.
+ */
 export function areaPath(points: readonly PlotPoint[]): string {
   const both = points.filter(
     ({ cachedY, replayY }) => !Number.isNaN(cachedY) && !Number.isNaN(replayY),
   );
-  if (both.length < 2) return '';
-  const back = [...both]
-    .reverse()
-    .map(({ x, cachedY }) => `L${x.toFixed(2)} ${cachedY.toFixed(2)}`);
-  return `${linePath(both, ({ replayY }) => replayY)}${back.join('')}Z`;
+  const at = (x: number, y: number) => `${x.toFixed(2)} ${y.toFixed(2)}`;
+  // Downwards on the screen is less: the gain of a point is positive where the replays cost more.
+  const gain = ({ cachedY, replayY }: PlotPoint) => cachedY - replayY;
+  return both
+    .slice(1)
+    .map((b, i) => {
+      const a = both[i]!;
+      const [first, second] = [gain(a), gain(b)];
+      if (first <= 0 && second <= 0) return '';
+      const part = first / (first - second);
+      const crossing = at(a.x + part * (b.x - a.x), a.cachedY + part * (b.cachedY - a.cachedY));
+      const begin = first <= 0 ? crossing : `${at(a.x, a.cachedY)}L${at(a.x, a.replayY)}`;
+      const end = second <= 0 ? crossing : `${at(b.x, b.replayY)}L${at(b.x, b.cachedY)}`;
+      return `M${begin}L${end}Z`;
+    })
+    .join('');
 }
 
 /**

@@ -1,17 +1,17 @@
 // Sums of work up to each prefix of a session: as the cache did it, and as complete-prefix replays
 // do it.
 //
-// What the cache did is measured, always. A replay is measured where one of that length was run;
-// elsewhere its counters are the package's computed ones, and its time follows from the
-// multiply-adds a millisecond of the replays that were run.
+// The work with the cache is always measured. A replay is measured where one of that length was
+// run. Otherwise its counters are computed by the package, and its time follows from the
+// multiply-adds per millisecond of the replays that were run.
 import { computedReplayWork, type Config, type StepInfo, type StepPhase, type Work } from 'kvlens';
 import { totalMultiplyAdds } from '../work-sums.js';
 
-export const WORK_METRICS = ['scores', 'causalScores', 'multiplyAdds', 'milliseconds'] as const;
+export const WORK_METRICS = ['causalScores', 'scores', 'multiplyAdds', 'milliseconds'] as const;
 
 /**
- * `scores`: entries of attention tensors made (a cached row has its length, a replay T x T);
- * `causalScores`: query-key products computed.
+ * `causalScores`: query-key products computed. `scores`: entries of the attention grids, masked
+ * ones included (a cached row has as many as its length, a replay T x T).
  */
 export type WorkMetric = (typeof WORK_METRICS)[number];
 
@@ -96,8 +96,12 @@ export function workSeries(
   return presentSteps(steps).map((step) => {
     const run = runs.get(step.kvLen);
     const counts = countsOf(run ? run.work : computedReplayWork(config, step.kvLen));
+    // A prefill into an empty cache is itself a pass over the complete prefix: the cache neither
+    // saves nor costs anything there, and two timings of the same work would only differ by noise.
     const milliseconds =
-      run?.milliseconds ?? (counts.multiplyAdds * rateMilliseconds) / rateProducts;
+      step.kvLenBefore === 0 && replays.length > 0
+        ? step.milliseconds
+        : (run?.milliseconds ?? (counts.multiplyAdds * rateMilliseconds) / rateProducts);
     cached = plus(cached, countsOf(step.work), step.milliseconds);
     replay = plus(replay, counts, milliseconds);
     return {
@@ -110,7 +114,7 @@ export function workSeries(
   });
 }
 
-/** What the cache spared up to a point. */
-export function avoided({ cached, replay }: WorkPoint, metric: WorkMetric): number {
+/** How much more the replays cost up to a point. It is negative where the cache cost more. */
+export function difference({ cached, replay }: WorkPoint, metric: WorkMetric): number {
   return replay[metric] - cached[metric];
 }

@@ -1,7 +1,7 @@
 // The numbers of the chart of avoided work.
-import type { FigureMessages } from './messages.js';
+import type { FigureMessages } from '../i18n/en-figures.js';
 import { formatWork } from './work-chart.js';
-import { avoided, type WorkMetric, type WorkPoint } from './work-series.js';
+import { difference, type WorkMetric, type WorkPoint } from './work-series.js';
 
 export interface WorkTableProps {
   readonly points: readonly WorkPoint[];
@@ -25,13 +25,18 @@ export function WorkTable({ points, metric, messages }: WorkTableProps) {
         </caption>
         <thead>
           <tr>
-            {[text.length, text.call, text.cached, text.replay, text.avoided, text.replayKind].map(
-              (title) => (
-                <th key={title} scope="col">
-                  {title}
-                </th>
-              ),
-            )}
+            {[
+              text.length,
+              text.call,
+              text.cached,
+              text.replay,
+              text.difference,
+              text.replayKind,
+            ].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -41,7 +46,7 @@ export function WorkTable({ points, metric, messages }: WorkTableProps) {
               <td class="kv-word">{text.phase[point.phase]}</td>
               <td>{format(point.cached[metric])}</td>
               <td>{format(point.replay[metric])}</td>
-              <td>{format(avoided(point, metric))}</td>
+              <td>{format(difference(point, metric))}</td>
               <td class="kv-word">{point.replayMeasured ? text.measured : text.computed}</td>
             </tr>
           ))}

@@ -1,7 +1,7 @@
 // Errors of the package in Russian: a sentence for each code, with what was found, where, and the
 // limit.
 import type { AnyKvLensError, ErrorCode, ErrorContexts } from 'kvlens';
-import { count } from './plural-ru.js';
+import { count } from './plural.js';
 
 const shape = (sizes: readonly number[]): string => `[${sizes.join(', ')}]`;
 const bytes = (n: number): string => count(n, 'байт', 'байта', 'байтов');

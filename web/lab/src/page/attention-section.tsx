@@ -1,4 +1,5 @@
-// Where the heads look: all of them small, one of them large, its weights on the text, and scores.
+// What the heads attend to: all of them small, one of them large, its weights on the text, and
+// scores.
 import { batch, computed, signal, useSignalEffect } from '@preact/signals';
 import {
   AttentionMap,
@@ -6,36 +7,35 @@ import {
   mapCsv,
   MapControls,
   mapSvg,
-  readTheme,
   Thumbnails,
   thumbnailsSvg,
   TokenWeights,
-  visibleToken,
   type AttentionMatrix,
   type AttentionStore,
   type Cell,
   type HeadRef,
   type MapStyle,
 } from '../figures/index.js';
-import { byteSize, percentDone } from '../format.js';
-import { text } from '../i18n/index.js';
-import { colourMap, isDark } from '../settings.js';
-import { recomputeLayer } from '../state/forward.js';
+import { visibleToken } from '../format.js';
+import { byteSize, numbers, text } from '../i18n/index.js';
+import { colourMap } from '../settings.js';
+import { recomputeAllLayers, recomputeLayer } from '../state/forward.js';
 import {
   announce,
   attention,
   busy,
+  head,
   isLive,
   pinnedPosition,
   position,
   rows,
 } from '../state/store.js';
-import { ProblemAt, Segments } from '../ui/controls.jsx';
+import { Button, ProblemAt } from '../ui/controls.jsx';
 import { JobProgress } from '../ui/job-progress.jsx';
+import { Segments } from '../ui/segments.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
-const head = signal<HeadRef>({ layer: 0, head: 0 });
 const look = signal<Omit<MapStyle, 'palette'>>({ scale: 'sqrt', hideSink: false });
 const pinned = signal<Cell | null>(null);
 const ofRow = signal(false);
@@ -47,11 +47,10 @@ const revision = view.follow(computed(() => attention.value?.revision.value));
 
 const mapStyle = computed<MapStyle>(() => ({ ...look.value, palette: colourMap.value }));
 const tokens = computed(() => shownRows.value.map((row) => visibleToken(row.text)));
-const theme = computed(() => (isDark.value ? 'dark' : 'light'));
 
-/** Pinning a cell of the map is choosing its query for the whole page. */
+/** Pinning a cell of the map selects its query for the whole page. */
 function pin(cell: Cell | null): void {
-  // Together: a pinned cell whose query is not the page's position is let go.
+  // Together: a pinned cell whose query is not the page's position is released.
   batch(() => {
     pinned.value = cell;
     pinnedPosition.value = cell ? cell.query : null;
@@ -74,18 +73,15 @@ function Large({
     <div class="figure-block">
       <div class="figure-head">
         <h3>{messages.layerHead(shown.layer, shown.head)}</h3>
-        <SaveFigure
-          name={name}
-          svg={() => mapSvg({ ...figure, theme: readTheme(document.documentElement) })}
-        >
+        <SaveFigure name={name} svg={() => mapSvg(figure)}>
           <SaveTable name={name} csv={() => mapCsv(matrix, tokens.value)} />
         </SaveFigure>
       </div>
       <AttentionMap
         {...figure}
         source={store.source(shown.layer)}
-        theme={theme.value}
         pinned={pinned.value}
+        selected={pinnedPosition.value === null ? undefined : shownPosition.value}
         onPin={pin}
         onAnnounce={announce}
         {...(isLive.value ? { onRecompute: () => void recomputeLayer(shown.layer) } : {})}
@@ -94,7 +90,7 @@ function Large({
       <JobProgress
         kind="recompute"
         label={({ done, total }) =>
-          text.value.attention.recomputing(shown.layer, percentDone(done, total))
+          text.value.attention.recomputing(shown.layer, numbers.value.percentDone(done, total))
         }
       />
     </div>
@@ -104,6 +100,8 @@ function Large({
 function Scores({ store, shown }: { readonly store: AttentionStore; readonly shown: HeadRef }) {
   const t = text.value.attention;
   const messages = text.value.figures;
+  // The scores of the same layer change when rows come in or are recomputed.
+  void revision.value;
   const at = shownPosition.value;
   const { layer } = shown;
   const row = ofRow.value ? at : undefined;
@@ -130,7 +128,7 @@ function Scores({ store, shown }: { readonly store: AttentionStore; readonly sho
           scores={scores}
           of={
             row === undefined
-              ? { rows: shownRows.value.length }
+              ? { rows: store.rowsScored(layer), length: store.length }
               : { place: { position: at, token: tokens.value[at] ?? '' } }
           }
           selected={shown}
@@ -144,10 +142,32 @@ function Scores({ store, shown }: { readonly store: AttentionStore; readonly sho
   );
 }
 
+/** Offered where tiles are incomplete. */
+function RecomputeAll({ store }: { readonly store: AttentionStore }) {
+  const t = text.value.attention;
+  // A prompt beyond the limit of capture leaves every layer incomplete, the map on the right too.
+  void revision.value;
+  return (
+    <>
+      {store.partialLayers() > 0 && isLive.value && (
+        <div class="buttons">
+          <Button title={t.recomputeAllHint} onClick={recomputeAllLayers}>
+            {t.recomputeAll}
+          </Button>
+        </div>
+      )}
+      <JobProgress
+        kind="recomputeAll"
+        label={({ done, total }) => t.recomputingAll(numbers.value.percentDone(done, total))}
+      />
+    </>
+  );
+}
+
 function Figures({ store }: { readonly store: AttentionStore }) {
   const t = text.value.attention;
   const messages = text.value.figures;
-  // The store tells by its revision that it has changed.
+  // The revision of the store moves when it changes.
   void revision.value;
   // Another model has other heads.
   const { layer } = head.value;
@@ -169,7 +189,6 @@ function Figures({ store }: { readonly store: AttentionStore }) {
                   store,
                   mapStyle: mapStyle.value,
                   messages,
-                  theme: readTheme(document.documentElement),
                 })
               }
             />
@@ -177,12 +196,12 @@ function Figures({ store }: { readonly store: AttentionStore }) {
           <Thumbnails
             store={store}
             mapStyle={mapStyle.value}
-            theme={theme.value}
             selected={shown}
             onSelect={(chosen) => (head.value = chosen)}
             messages={messages}
             onAnnounce={announce}
           />
+          <RecomputeAll store={store} />
           <p class="muted small">{t.memory(byteSize(usage.bytes), byteSize(usage.budgetBytes))}</p>
           <MapControls
             mapStyle={mapStyle.value}
@@ -219,7 +238,7 @@ function Figures({ store }: { readonly store: AttentionStore }) {
 export function AttentionSection() {
   const t = text.value.attention;
   const store = attention.value;
-  // What is looked at is dropped last when memory runs out.
+  // The layer in focus keeps its rows when memory runs out.
   useSignalEffect(() =>
     attention.value?.focus(Math.min(head.value.layer, attention.value.nLayers - 1)),
   );

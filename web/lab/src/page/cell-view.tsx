@@ -1,40 +1,22 @@
 // The key and the value of one position in one KV head, as the cache holds them.
 import { useSignalEffect, useSignal } from '@preact/signals';
 import type { CacheRow, FloatArray } from 'kvlens';
-import { significant } from '../format.js';
-import { text } from '../i18n/index.js';
-import { visibleToken } from '../figures/index.js';
+import { numbers, text } from '../i18n/index.js';
+import { exactDecimal, visibleToken } from '../format.js';
 import { calls, cell, isLive, live, position, report, rows, trace } from '../state/store.js';
 import { asProblem } from '../state/jobs.js';
 import { ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 
-/** All digits that the number has: the shortest text that reads back as it. */
-function exact(value: number, single: boolean): string {
-  if (!single) return String(value);
-  for (let digits = 6; digits < 9; ++digits) {
-    const short = value.toPrecision(digits);
-    if (Math.fround(Number(short)) === value) return String(Number(short));
-  }
-  return String(Number(value.toPrecision(9)));
-}
-
-function Vector({
-  name,
-  values,
-  single,
-}: {
-  readonly name: string;
-  readonly values: FloatArray;
-  readonly single: boolean;
-}) {
+function Vector({ name, values }: { readonly name: string; readonly values: FloatArray }) {
   const t = text.value.timeline;
   const largest = Math.max(...[...values].map(Math.abs)) || 1;
   const gap = values.length > 48 ? 0 : 0.15;
   return (
     <figure class="vector">
       <figcaption class="small">
-        {t.vector(name, values.length)} <span class="muted">±{significant(largest)}</span>
+        {t.vector(name, values.length)}{' '}
+        <span class="muted">±{numbers.value.significant(largest)}</span>
       </figcaption>
       <svg
         viewBox={`0 -1 ${values.length} 2`}
@@ -53,7 +35,7 @@ function Vector({
               height={height}
               class="vector-bar"
             >
-              <title>{`${index}: ${exact(value, single)}`}</title>
+              <title>{`${index}: ${exactDecimal(value)}`}</title>
             </rect>
           );
         })}
@@ -70,7 +52,7 @@ function Vector({
   );
 }
 
-function Numbers({ row, single }: { readonly row: CacheRow; readonly single: boolean }) {
+function Numbers({ row }: { readonly row: CacheRow }) {
   const t = text.value.timeline;
   return (
     <Fold summary={t.exact}>
@@ -88,8 +70,8 @@ function Numbers({ row, single }: { readonly row: CacheRow; readonly single: boo
               {[...row.key].map((value, index) => (
                 <tr key={index}>
                   <th scope="row">{index}</th>
-                  <td>{exact(value, single)}</td>
-                  <td>{exact(row.value[index] ?? 0, single)}</td>
+                  <td>{exactDecimal(value)}</td>
+                  <td>{exactDecimal(row.value[index] ?? 0)}</td>
                 </tr>
               ))}
             </tbody>
@@ -135,7 +117,6 @@ export function CellView() {
   const shown = rows.value[position.value];
   const row = fetched.value;
   if (!shown || !trace.value) return null;
-  const single = trace.value.model.compute === 'f32';
   const { layer, kvHead } = cell.value;
   return (
     <div class="cell" data-testid="cell">
@@ -149,10 +130,10 @@ export function CellView() {
       {row && (
         <>
           <div class="vectors">
-            <Vector name={t.keyRow} values={row.key} single={single} />
-            <Vector name={t.valueRow} values={row.value} single={single} />
+            <Vector name={t.keyRow} values={row.key} />
+            <Vector name={t.valueRow} values={row.value} />
           </div>
-          <Numbers row={row} single={single} />
+          <Numbers row={row} />
         </>
       )}
       <ProblemAt site="cell" />

@@ -1,11 +1,11 @@
-// One token more: the likeliest, a drawn one, or one chosen from the list; or play.
-import { fixed4, percent, whole } from '../format.js';
-import { text } from '../i18n/index.js';
+// The next token: the most likely one, a drawn one, or one picked from the list. Or play on.
+import { numbers, text } from '../i18n/index.js';
 import { decodeGreedy, decodeSampled, decodeToken, obstacle, reset } from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
 import {
   busy,
   calls,
+  cleared,
   currentCall,
   hasLogits,
   isLive,
@@ -27,7 +27,7 @@ function PlayButton() {
   const t = text.value.run;
   if (playing.value) {
     return (
-      <Button kind="primary" onClick={stopPlaying}>
+      <Button onClick={stopPlaying}>
         <Icon name="pause" />
         {t.pause}
       </Button>
@@ -35,18 +35,18 @@ function PlayButton() {
   }
   const why = !isLive.value ? 'not_live' : rows.value.length > 0 ? obstacle() : undefined;
   return (
-    <Button kind="primary" unavailable={why && t.why[why]} onClick={play}>
+    <Button unavailable={why && t.why[why]} onClick={play}>
       <Icon name="play" />
       {t.play}
     </Button>
   );
 }
 
-function GreedyButton() {
+function GreedyButton({ kind }: { readonly kind?: 'primary' }) {
   const t = text.value.run;
   const why = obstacle();
   return (
-    <Button unavailable={why && t.why[why]} title={t.greedyHint} onClick={decodeGreedy}>
+    <Button kind={kind} unavailable={why && t.why[why]} title={t.greedyHint} onClick={decodeGreedy}>
       {t.greedy}
     </Button>
   );
@@ -77,6 +77,21 @@ function ResetButton() {
   );
 }
 
+/** After the cache was emptied: a way back. */
+function Undo() {
+  const t = text.value.run;
+  const back = cleared.value;
+  if (!back || !isLive.value) return null;
+  return (
+    <p class="small note note-line" data-testid="undo">
+      {t.cleared(back.trace.rows.length)}{' '}
+      <Button title={t.undoHint} onClick={undoClear}>
+        {t.undo}
+      </Button>
+    </p>
+  );
+}
+
 function CandidateRow({
   candidate,
   largest,
@@ -104,7 +119,7 @@ function CandidateRow({
         <span class="candidate-track">
           <span class="candidate-bar" style={{ width }} />
         </span>
-        <span class="candidate-value">{percent(probability)}</span>
+        <span class="candidate-value">{numbers.value.percent(probability)}</span>
       </button>
     </li>
   );
@@ -114,14 +129,17 @@ function Candidates() {
   const t = text.value.run;
   const call = currentCall.value;
   const shown = call?.candidates.slice(0, 8) ?? [];
+  const why = obstacle();
   const hint =
     rows.value.length === 0
       ? t.nextNone
       : !call
         ? t.nextUnknown
-        : hasLogits.value || !isLive.value
-          ? t.nextHint
-          : t.nextRecorded;
+        : why !== undefined
+          ? t.why[why]
+          : hasLogits.value
+            ? t.nextHint
+            : t.nextRecorded;
   return (
     <div>
       <h3>{t.next}</h3>
@@ -142,7 +160,12 @@ function LastDraw() {
   const [from, to] = draw.interval;
   return (
     <p class="muted small" data-testid="draw">
-      {text.value.run.draw(fixed4(draw.unitDraw), fixed4(from), fixed4(to), draw.candidates)}
+      {text.value.run.draw(
+        numbers.value.fixed(draw.unitDraw, 4),
+        numbers.value.fixed(from, 4),
+        numbers.value.fixed(to, 4),
+        draw.candidates,
+      )}
     </p>
   );
 }
@@ -235,14 +258,17 @@ export function DecodePanel() {
         )}
       </div>
       <div class="buttons">
-        <GreedyButton />
+        <GreedyButton kind="primary" />
         <SampledButton />
-      </div>
-      <div class="buttons">
         <PlayButton />
-        <ResetButton />
       </div>
       {ending.value && !playing.value && <p class="small note">{t.endings[ending.value]}</p>}
+      {obstacle() === 'full' && (
+        <p class="small note" data-testid="full">
+          {t.why.full}
+        </p>
+      )}
+      <Undo />
       {busy.value?.kind === 'decode' && <progress aria-label={t.heading} />}
       <ProblemAt site="run" />
       <Candidates />
@@ -268,6 +294,9 @@ export function DecodePanel() {
         {t.playSampled}
       </label>
       <Sampling />
+      <div class="buttons">
+        <ResetButton />
+      </div>
     </section>
   );
 }
@@ -279,7 +308,7 @@ export function MiniBar() {
   return (
     <div class="minibar" role="group" aria-label={text.value.run.heading}>
       <span class="muted small">
-        {whole(rows.value.length)}/{whole(model.capacity)}
+        {numbers.value.whole(rows.value.length)}/{numbers.value.whole(model.capacity)}
       </span>
       <GreedyButton />
       <PlayButton />

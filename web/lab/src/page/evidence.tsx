@@ -1,8 +1,8 @@
 // What one call did, by its counters, and what came out of it.
-import { duration, fixed4, percent, whole } from '../format.js';
-import { visibleToken } from '../figures/index.js';
-import { text } from '../i18n/index.js';
-import { calls, pinnedCall, shownCall, shownCallIndex, trace } from '../state/store.js';
+import type { Config } from 'kvlens';
+import { visibleToken } from '../format.js';
+import { numbers, text } from '../i18n/index.js';
+import { pinnedPosition, presentSteps, shownCall, shownStep, trace } from '../state/store.js';
 import type { Call } from '../state/trace.js';
 import { Button } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
@@ -12,17 +12,18 @@ import { multiplyAddsByStage, totalMultiplyAdds } from '../work-sums.js';
 
 function Browse() {
   const t = text.value.evidence;
-  const index = shownCallIndex.value;
-  const last = calls.value.length - 1;
+  const steps = presentSteps.value;
+  const index = shownStep.value;
+  const last = steps.length - 1;
   const show = (next: number) => () => {
-    pinnedCall.value = next >= last ? null : next;
+    pinnedPosition.value = next >= last ? null : (steps[next]?.lastPosition ?? null);
   };
   return (
     <div class="buttons">
       <Button
         kind="plain"
         aria-label={t.earlier}
-        unavailable={index > 0 ? undefined : t.earlier}
+        unavailable={index > 0 ? undefined : t.isFirst}
         onClick={show(index - 1)}
       >
         <Icon name="previous" />
@@ -30,7 +31,7 @@ function Browse() {
       <Button
         kind="plain"
         aria-label={t.later}
-        unavailable={index < last ? undefined : t.later}
+        unavailable={index < last ? undefined : t.isLast}
         onClick={show(index + 1)}
       >
         <Icon name="next" />
@@ -39,16 +40,24 @@ function Browse() {
   );
 }
 
-function Counters({ call, tokens }: { readonly call: Call; readonly tokens: string }) {
+interface CountersProps {
+  readonly call: Call;
+  readonly tokens: string;
+  readonly config: Config;
+}
+
+function Counters({ call, tokens, config: { nHeads, nKvHeads } }: CountersProps) {
   const t = text.value.evidence;
   const { step, how } = call;
   const { work } = step;
+  // Each row takes as many bytes as the next one.
+  const bytesPerRow = work.kvBytesWritten / (step.kvLen - step.kvLenBefore);
   const [firstAppended = 0] = step.rowsAppended;
   const everywhere = step.rowsAppended.every((n) => n === firstAppended);
   const facts: readonly (readonly [string, string, string])[] = [
     ['phase', t.phase, text.value.timeline.phases[step.phase]],
-    ['how', t.how, `${tokens} ${t.hows[how]}`],
-    ['position', t.position, whole(step.position)],
+    ['how', t.how, t.chosen(tokens, t.hows[how])],
+    ['position', t.position, numbers.value.whole(step.position)],
     ['length', t.length, t.fromTo(step.kvLenBefore, step.kvLen)],
     [
       'appended',
@@ -57,13 +66,14 @@ function Counters({ call, tokens }: { readonly call: Call; readonly tokens: stri
         ? t.appendedEach(firstAppended, step.rowsAppended.length)
         : step.rowsAppended.join(', '),
     ],
-    ['rowScores', t.rowScores, whole(step.rowAttentionScoreValues)],
-    ['scores', t.scores, whole(work.attentionScoreValues)],
-    ['causal', t.causal, whole(work.causalScoreValues)],
-    ['multiplyAdds', t.multiplyAdds, whole(totalMultiplyAdds(work))],
-    ['kvRead', t.kvRead, whole(work.kvBytesRead)],
-    ['kvWritten', t.kvWritten, whole(work.kvBytesWritten)],
-    ['time', t.time, t.milliseconds(duration(step.milliseconds))],
+    ['rowScores', t.rowScores, numbers.value.whole(step.rowAttentionScoreValues)],
+    ['scores', t.scores, numbers.value.whole(work.attentionScoreValues)],
+    ['causal', t.causal, numbers.value.whole(work.causalScoreValues)],
+    ['multiplyAdds', t.multiplyAdds, numbers.value.whole(totalMultiplyAdds(work))],
+    ['cacheSize', t.cacheSize, t.bytes(numbers.value.whole(bytesPerRow * step.kvLen))],
+    ['kvRead', t.kvRead(nHeads / nKvHeads), t.bytes(numbers.value.whole(work.kvBytesRead))],
+    ['kvWritten', t.kvWritten, t.bytes(numbers.value.whole(work.kvBytesWritten))],
+    ['time', t.time, t.milliseconds(numbers.value.duration(step.milliseconds))],
   ];
   return (
     <>
@@ -81,7 +91,7 @@ function Counters({ call, tokens }: { readonly call: Call; readonly tokens: stri
             {multiplyAddsByStage(work).map(([stage, count]) => (
               <div key={stage}>
                 <dt>{t.stage[stage]}</dt>
-                <dd>{whole(count)}</dd>
+                <dd>{numbers.value.whole(count)}</dd>
               </div>
             ))}
           </dl>
@@ -112,8 +122,8 @@ function TopTokens({ call }: { readonly call: Call }) {
                   <Piece text={piece} />
                 </td>
                 <td>{token}</td>
-                <td>{fixed4(logit)}</td>
-                <td>{percent(probability)}</td>
+                <td>{numbers.value.fixed(logit, 4)}</td>
+                <td>{numbers.value.percent(probability)}</td>
               </tr>
             ))}
           </tbody>
@@ -123,33 +133,36 @@ function TopTokens({ call }: { readonly call: Call }) {
   );
 }
 
-/** What the call was given: a token by its text, several by their number. */
-function tokensOf(call: Call, index: number): string {
-  const [only] = call.tokens;
-  if (call.tokens.length !== 1 || only === undefined)
-    return text.value.prompt.tokens(call.tokens.length);
-  // A fork may have dropped its row.
-  const row = trace.value?.rows.find((held) => held.call === index);
-  return row ? visibleToken(row.text) : `id ${only}`;
+/** What the step was given: one token by its text, several by their number. */
+function tokensOf(call: Call, lastPosition: number): string {
+  const row = trace.value?.rows[lastPosition];
+  return call.tokens.length === 1 && row
+    ? visibleToken(row.text)
+    : text.value.prompt.tokens(call.tokens.length);
 }
 
 export function Evidence() {
   const t = text.value.evidence;
   const call = shownCall.value;
-  const index = shownCallIndex.value;
-  const all = calls.value.length;
+  const config = trace.value?.model.config;
+  const steps = presentSteps.value;
+  const index = shownStep.value;
   return (
     <section class="block" aria-labelledby="evidence-heading" id="evidence">
       <div class="block-head">
         <h2 id="evidence-heading">
-          {index < all - 1 ? t.headingEarlier(index + 1, all) : t.heading}
+          {index < steps.length - 1 ? t.headingEarlier(index + 1, steps.length) : t.heading}
         </h2>
-        {all > 0 && <Browse />}
+        {steps.length > 0 && <Browse />}
       </div>
       <p class="about">{t.about}</p>
-      {call ? (
+      {call && config ? (
         <>
-          <Counters call={call} tokens={tokensOf(call, index)} />
+          <Counters
+            call={call}
+            tokens={tokensOf(call, steps[index]?.lastPosition ?? 0)}
+            config={config}
+          />
           <TopTokens call={call} />
         </>
       ) : (

@@ -1,12 +1,15 @@
 // All that is shown, as files, and back again.
-import { useRef } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { workCsv } from '../figures/index.js';
 import { text } from '../i18n/index.js';
-import { announce, live, trace, viewing } from '../state/store.js';
+import { addressNow } from '../state/address.js';
+import { asProblem } from '../state/jobs.js';
+import { announce, clearProblem, live, report, trace, viewing } from '../state/store.js';
 import { callsCsv, candidatesCsv, tokensCsv } from '../state/tables.js';
 import { closeTrace, openTrace, traceFile } from '../state/trace-files.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { download } from '../ui/download.js';
+import { Icon } from '../ui/icons.jsx';
 import { workPoints } from './work-section.jsx';
 
 /** Says whose numbers these are while a trace from a file is shown. */
@@ -26,6 +29,32 @@ export function ViewingBanner() {
   );
 }
 
+/** How long the button says that the link was copied. */
+const COPIED_MILLISECONDS = 3000;
+
+function CopyLink() {
+  const t = text.value.files;
+  const [copied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    clearProblem('export');
+    try {
+      await navigator.clipboard.writeText(addressNow());
+    } catch (error) {
+      report('export', asProblem(error));
+      return;
+    }
+    announce(t.copied);
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_MILLISECONDS);
+  };
+  return (
+    <Button kind="plain" onClick={copy}>
+      {copied && <Icon name="check" />}
+      {copied ? t.copied : t.copyLink}
+    </Button>
+  );
+}
+
 export function FilesSection() {
   const t = text.value.files;
   const input = useRef<HTMLInputElement>(null);
@@ -38,10 +67,6 @@ export function FilesSection() {
       {label}
     </Button>
   );
-  const copyLink = async (): Promise<void> => {
-    await navigator.clipboard.writeText(location.href);
-    announce(t.copied);
-  };
   return (
     <section class="block" aria-labelledby="files-heading" id="files">
       <h2 id="files-heading">{t.heading}</h2>
@@ -75,11 +100,7 @@ export function FilesSection() {
             if (file) void openTrace(file);
           }}
         />
-        {live.value?.builtIn && viewing.value === undefined && (
-          <Button kind="plain" onClick={copyLink}>
-            {t.copyLink}
-          </Button>
-        )}
+        {live.value?.builtIn && viewing.value === undefined && <CopyLink />}
       </div>
       <ProblemAt site="export" />
     </section>

@@ -1,8 +1,9 @@
 // Wordmark, and what a person chooses about the page itself.
 import { text } from '../i18n/index.js';
 import { locale, theme } from '../settings.js';
-import { Button, Segments } from '../ui/controls.jsx';
+import { Button } from '../ui/controls.jsx';
 import { Icon } from '../ui/icons.jsx';
+import { Segments } from '../ui/segments.jsx';
 import { showKeys } from './keys.jsx';
 
 function Wordmark() {
@@ -31,8 +32,8 @@ export function Header() {
           value={locale.value}
           onChange={(value) => (locale.value = value)}
           options={[
-            { value: 'en', label: t.languages.en, mark: <span aria-hidden="true">EN</span> },
-            { value: 'ru', label: t.languages.ru, mark: <span aria-hidden="true">RU</span> },
+            { value: 'en', label: t.languages.en, icon: <span aria-hidden="true">EN</span> },
+            { value: 'ru', label: t.languages.ru, icon: <span aria-hidden="true">RU</span> },
           ]}
         />
         <Segments
@@ -40,9 +41,9 @@ export function Header() {
           value={theme.value}
           onChange={(value) => (theme.value = value)}
           options={[
-            { value: 'system', label: t.themes.system, mark: <Icon name="system" /> },
-            { value: 'light', label: t.themes.light, mark: <Icon name="sun" /> },
-            { value: 'dark', label: t.themes.dark, mark: <Icon name="moon" /> },
+            { value: 'system', label: t.themes.system, icon: <Icon name="system" /> },
+            { value: 'light', label: t.themes.light, icon: <Icon name="sun" /> },
+            { value: 'dark', label: t.themes.dark, icon: <Icon name="moon" /> },
           ]}
         />
         <Button

@@ -1,6 +1,5 @@
 // The first screen's words: what prefill, decode and the cache are, and where to see each.
-import { duration } from '../format.js';
-import { text } from '../i18n/index.js';
+import { numbers, text } from '../i18n/index.js';
 import { example } from '../state/store.js';
 
 const places = ['#timeline', '#attention', '#work'] as const;
@@ -14,7 +13,9 @@ export function Intro() {
       <p class="intro-lead">
         {t.lead}{' '}
         <span class="muted">
-          {done ? t.computed(done.tokens, duration(done.milliseconds), done.model) : t.computing}
+          {done
+            ? t.computed(done.tokens, numbers.value.duration(done.milliseconds), done.model)
+            : t.computing}
         </span>
       </p>
       <ol class="intro-steps">

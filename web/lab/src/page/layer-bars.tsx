@@ -1,7 +1,7 @@
 // The cache as bars: one a layer, a strip for each KV head, a cell for each row. The bars are drawn
 // by the style sheet: a strip is one element per run of equal phases however many rows it has.
 import { useSignal } from '@preact/signals';
-import { visibleToken } from '../figures/index.js';
+import { visibleToken } from '../format.js';
 import { text } from '../i18n/index.js';
 import { announce, calls, cell, pinnedPosition, position, rows, trace } from '../state/store.js';
 import type { Row } from '../state/trace.js';

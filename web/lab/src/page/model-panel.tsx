@@ -1,7 +1,6 @@
 // Which model is at work, what it is, and how to bring another.
 import { useRef, useState } from 'preact/hooks';
-import { byteSize, whole } from '../format.js';
-import { text } from '../i18n/index.js';
+import { byteSize, numbers, text } from '../i18n/index.js';
 import { canReloadForThreads, offlineReady, reloadForThreads } from '../offline.js';
 import { loadBuiltIn, loadFiles, loadUrl } from '../state/load.js';
 import { builtInIds } from '../state/models.js';
@@ -18,17 +17,20 @@ function Facts() {
   const { model, module } = shown;
   const { config } = model;
   const facts: readonly (readonly [string, string])[] = [
-    [t.facts.layers, whole(config.nLayers)],
-    [t.facts.heads, whole(config.nHeads)],
-    [t.facts.kvHeads, whole(config.nKvHeads)],
-    [t.facts.headDim, whole(config.headDim)],
-    [t.facts.dModel, whole(config.dModel)],
-    [t.facts.dFf, whole(config.dFf)],
-    [t.facts.vocab, whole(config.vocabSize)],
-    [t.facts.context, whole(config.maxSeqLen)],
-    [t.facts.capacity, whole(model.capacity)],
-    [t.facts.window, config.slidingWindow === 0 ? t.none : whole(config.slidingWindow)],
-    [t.facts.parameters, whole(model.nParameters)],
+    [t.facts.layers, numbers.value.whole(config.nLayers)],
+    [t.facts.heads, numbers.value.whole(config.nHeads)],
+    [t.facts.kvHeads, numbers.value.whole(config.nKvHeads)],
+    [t.facts.headDim, numbers.value.whole(config.headDim)],
+    [t.facts.dModel, numbers.value.whole(config.dModel)],
+    [t.facts.dFf, numbers.value.whole(config.dFf)],
+    [t.facts.vocab, numbers.value.whole(config.vocabSize)],
+    [t.facts.context, numbers.value.whole(config.maxSeqLen)],
+    [t.facts.capacity, numbers.value.whole(model.capacity)],
+    [
+      t.facts.window,
+      config.slidingWindow === 0 ? t.none : numbers.value.whole(config.slidingWindow),
+    ],
+    [t.facts.parameters, numbers.value.whole(model.nParameters)],
     [
       t.facts.stored,
       `${model.dtypes.map(([dtype]) => dtype).join(', ')} · ${byteSize(model.parameterBytes)}`,
@@ -187,7 +189,8 @@ export function ModelPanel() {
       </ProblemAt>
       {shown && (
         <p class="muted small" data-testid="model-line">
-          {t.size(whole(shown.nParameters))} · {shown.dtypes.map(([dtype]) => dtype).join(', ')} ·{' '}
+          {t.size(numbers.value.whole(shown.nParameters))} ·{' '}
+          {shown.dtypes.map(([dtype]) => dtype).join(', ')} ·{' '}
           {t.threads(started?.info.threads ?? 1)}
         </p>
       )}

@@ -1,7 +1,7 @@
 // What the model is given: text or ids, and the tokens that they are.
 import { useId } from 'preact/hooks';
 import { text } from '../i18n/index.js';
-import { visibleToken } from '../figures/index.js';
+import { visibleToken } from '../format.js';
 import { prefillAll, prefillNext } from '../state/forward.js';
 import { setPrompt } from '../state/prompt.js';
 import { isLive, pending, promptText, promptTokens, rows, trace } from '../state/store.js';
@@ -20,6 +20,21 @@ function Chips() {
         </li>
       ))}
     </ul>
+  );
+}
+
+/** Says that the cache holds other text than this prompt, so that decoding does not continue it. */
+function Difference() {
+  const held = rows.value;
+  const prompt = promptTokens.value;
+  if (!isLive.value || held.length === 0 || prompt.length === 0 || pending.value.length > 0)
+    return null;
+  const differing = prompt.findIndex(({ id }, index) => held[index]?.id !== id);
+  if (differing < 0) return null;
+  return (
+    <p class="small note" data-testid="prompt-differs">
+      {text.value.prompt.differs(differing, prompt.length)}
+    </p>
   );
 }
 
@@ -57,12 +72,13 @@ export function PromptPanel() {
       </p>
       <div class="buttons">
         <Button kind="primary" unavailable={unavailable} onClick={prefillAll}>
-          {filled ? t.prompt.allAnew : t.prompt.all}
+          {filled ? t.prompt.again : t.prompt.all}
         </Button>
         <Button unavailable={unavailable} title={t.prompt.oneHint} onClick={prefillNext}>
-          {filled && pending.value.length === 0 ? t.prompt.oneAnew : t.prompt.one}
+          {filled && pending.value.length === 0 ? t.prompt.oneAgain : t.prompt.one}
         </Button>
       </div>
+      <Difference />
       {tooLong !== undefined && <p class="small">{tooLong}</p>}
       <JobProgress kind="prefill" label={({ done, total }) => t.prompt.working(done, total)} />
       <ProblemAt site="prompt" />

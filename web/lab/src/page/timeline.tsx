@@ -1,7 +1,7 @@
 // One chip a position, and under them the rows that the cache holds of each.
 import type { VNode } from 'preact';
 import { text, type Messages } from '../i18n/index.js';
-import { visibleToken } from '../figures/index.js';
+import { visibleToken } from '../format.js';
 import { forkAt, obstacle } from '../state/forward.js';
 import { stopPlaying } from '../state/play.js';
 import { calls, isLive, pending, pinnedPosition, position, rows, trace } from '../state/store.js';
@@ -115,6 +115,10 @@ function Legend() {
           {t.phases[phase]}
         </li>
       ))}
+      <li>
+        <span class="newest-sample" aria-hidden="true" />
+        {t.newest}
+      </li>
     </ul>
   );
 }
@@ -197,7 +201,7 @@ function Selection() {
             return forkAt(index);
           }}
         >
-          {index === 0 ? t.forkFirst : t.fork(index)}
+          {index === 0 ? t.forkFirst : t.fork}
         </Button>
         {pinnedPosition.value !== null && (
           <Button kind="plain" onClick={() => (pinnedPosition.value = null)}>

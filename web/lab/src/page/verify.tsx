@@ -1,7 +1,7 @@
 // The session against a replay of the whole text without the cache.
 import type { Work } from 'kvlens';
-import { difference, duration, percentDone, whole } from '../format.js';
-import { text } from '../i18n/index.js';
+import { difference } from '../format.js';
+import { numbers, text } from '../i18n/index.js';
 import { verify } from '../state/forward.js';
 import { isLive, rows, shownCall } from '../state/store.js';
 import { sameHashes, type Call } from '../state/trace.js';
@@ -12,12 +12,12 @@ import { totalMultiplyAdds } from '../work-sums.js';
 function Outcome({ call }: { readonly call: Call }) {
   const t = text.value.verify;
   const result = call.verification;
-  if (!result) return <p class="muted small">{t.forCall}</p>;
+  if (!result) return <p class="muted small">{t.notYet}</p>;
   const kept = sameHashes(result.hashesBefore, result.hashesAfter);
   const lines: readonly (readonly [string, (work: Work) => string])[] = [
-    [t.dense, (work) => whole(work.attentionScoreValues)],
-    [t.causal, (work) => whole(work.causalScoreValues)],
-    [t.multiplyAdds, (work) => whole(totalMultiplyAdds(work))],
+    [t.dense, (work) => numbers.value.whole(work.attentionScoreValues)],
+    [t.causal, (work) => numbers.value.whole(work.causalScoreValues)],
+    [t.multiplyAdds, (work) => numbers.value.whole(totalMultiplyAdds(work))],
   ];
   return (
     <div class="stack" data-testid="verification">
@@ -56,8 +56,8 @@ function Outcome({ call }: { readonly call: Call }) {
           ))}
           <tr>
             <th scope="row">{t.time}</th>
-            <td>{duration(call.step.milliseconds)}</td>
-            <td>{duration(result.replay.milliseconds)}</td>
+            <td>{numbers.value.duration(call.step.milliseconds)}</td>
+            <td>{numbers.value.duration(result.replay.milliseconds)}</td>
           </tr>
         </tbody>
       </table>
@@ -87,7 +87,9 @@ export function Verify() {
       </p>
       <JobProgress
         kind="verify"
-        label={({ done, total }) => t.working(rows.value.length, percentDone(done, total))}
+        label={({ done, total }) =>
+          t.working(rows.value.length, numbers.value.percentDone(done, total))
+        }
       />
       <ProblemAt site="verify" />
       {call && <Outcome call={call} />}

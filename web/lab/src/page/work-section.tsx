@@ -1,7 +1,6 @@
-// What the cache avoided: cumulative work of the calls against replays of the same prefixes.
+// What the cache avoided: the summed work of the steps against replays of the same prefixes.
 import { computed, signal } from '@preact/signals';
 import {
-  readTheme,
   WorkChart,
   WorkControls,
   workCsv,
@@ -11,8 +10,7 @@ import {
   type WorkAxes,
   type WorkMetric,
 } from '../figures/index.js';
-import { whole } from '../format.js';
-import { text } from '../i18n/index.js';
+import { numbers, text } from '../i18n/index.js';
 import { lengthsToReplay, replayEach } from '../state/forward.js';
 import { announce, calls, isLive, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
@@ -21,7 +19,7 @@ import { JobProgress } from '../ui/job-progress.jsx';
 import { sight } from '../ui/while-seen.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
-const metric = signal<WorkMetric>('scores');
+const metric = signal<WorkMetric>('causalScores');
 const axes = signal<WorkAxes>('linear');
 
 export const workPoints = computed(() => {
@@ -48,9 +46,13 @@ function Sum({ children }: { readonly children: string }) {
 function Derivation() {
   const t = text.value.work;
   const config = trace.value?.model.config;
-  const length = shownPoints.value.at(-1)?.length ?? 0;
+  const points = shownPoints.value;
+  const [first] = points;
+  const last = points.at(-1);
   if (!config) return null;
+  const { whole } = numbers.value;
   const heads = config.nLayers * config.nHeads;
+  const length = last?.length ?? 0;
   const sum = (length * (length + 1)) / 2;
   const squares = (length * (length + 1) * (2 * length + 1)) / 6;
   return (
@@ -63,16 +65,26 @@ function Derivation() {
           <Sum>Σ t² = 1 + 4 + … + T² = T (T + 1) (2T + 1) / 6</Sum>
           <p>{t.derive.three}</p>
           <p>{t.derive.four}</p>
-          {length > 0 && config.slidingWindow === 0 && (
-            <p class="muted">
-              {t.derive.example(
-                length,
-                config.nLayers,
-                config.nHeads,
-                whole(heads * sum),
-                whole(heads * squares),
-              )}
-            </p>
+          {first && last && config.slidingWindow === 0 && (
+            <>
+              <p class="muted" data-testid="work-example">
+                {t.derive.example(
+                  length,
+                  heads,
+                  whole(heads * sum),
+                  whole(heads * squares),
+                  whole(heads * (squares - sum)),
+                )}
+              </p>
+              <p class="muted" data-testid="work-run">
+                {t.derive.run(
+                  first.length,
+                  length,
+                  whole(last.cached.scores),
+                  whole(last.replay.scores),
+                )}
+              </p>
+            </>
           )}
         </div>
       )}
@@ -130,7 +142,6 @@ export function WorkSection() {
                   metric: metric.value,
                   axes: axes.value,
                   messages,
-                  theme: readTheme(document.documentElement),
                 })
               }
             >

@@ -1,18 +1,18 @@
 // The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the
 // trace together with the hashes that show what happened to the rows that were there before.
 import { batch } from '@preact/signals';
-import type { CallOptions, Draw } from 'kvlens';
-import { evidenceBytes } from '../figures/index.js';
+import type { CallOptions, Config, Draw } from 'kvlens';
+import { AttentionStore, evidenceBytes } from '../figures/index.js';
 import {
   attention,
   capacityLeft,
+  cleared,
   currentCall,
   forgetRows,
   hasLogits,
   isLive,
   live,
   pending,
-  pinnedCall,
   promptText,
   promptTokens,
   rngState,
@@ -20,17 +20,17 @@ import {
   sampling,
   seed,
   trace,
+  unpin,
 } from './store.js';
 import { lastCall, type Call, type How, type Row, type Token, type Trace } from './trace.js';
 import { run, type JobOptions } from './jobs.js';
 
-/** Likeliest next tokens that are kept of each call. */
+/** How many of the most likely next tokens are kept of each call. */
 const nCandidates = 12;
-/**
- * Above this, a call copies its last attention row alone; a replay brings the others when looked
- * at.
- */
+/** Bytes above which a call captures its last attention row alone. A replay brings the others. */
 const evidenceLimit = 64 * 2 ** 20;
+/** Bytes of attention maps that one replay brings. */
+const replayLimit = 192 * 2 ** 20;
 
 function current(): { readonly live: NonNullable<typeof live.value>; readonly trace: Trace } {
   if (!live.value || !trace.value || !isLive.value) throw new Error('no live session');
@@ -114,20 +114,61 @@ async function forward(
     };
     attention.value?.append([...tokens], evidence);
     hasLogits.value = true;
-    pinnedCall.value = null;
+    unpin();
   });
 }
 
+/** The attention of a model's run, without rows. */
+export const emptyAttention = ({ nLayers, nHeads, slidingWindow }: Config): AttentionStore =>
+  new AttentionStore({ nLayers, nHeads, slidingWindow });
+
+/** Empties the session. `undoClear` brings the run back. */
 async function clear(): Promise<void> {
   const before = current();
   await before.live.session.reset();
   batch(() => {
+    cleared.value =
+      before.trace.rows.length === 0
+        ? undefined
+        : {
+            trace: before.trace,
+            attention: attention.value,
+            pending: pending.value,
+            rngState: rngState.value,
+          };
     trace.value = { ...before.trace, rows: [], calls: [], forks: [], replays: [] };
-    attention.value?.clear();
+    attention.value = emptyAttention(before.trace.model.config);
     rngState.value = undefined;
     forgetRows();
   });
 }
+
+/**
+ * Brings back the run that was cleared, and clears the present one. Its rows are computed again; all
+ * that was shown of it was kept.
+ */
+export const undoClear = (): Promise<boolean> =>
+  run('prefill', 'run', async (options) => {
+    const back = cleared.value;
+    if (!back) return;
+    await clear();
+    const other = cleared.value;
+    const ids = back.trace.rows.map(({ id }) => id);
+    try {
+      await current().live.session.prefill(ids, options);
+    } catch (error) {
+      cleared.value = back;
+      throw error;
+    }
+    batch(() => {
+      trace.value = back.trace;
+      attention.value = back.attention;
+      pending.value = back.pending;
+      rngState.value = back.rngState;
+      hasLogits.value = true;
+      cleared.value = other;
+    });
+  });
 
 async function keep(nRows: number): Promise<void> {
   const before = current();
@@ -148,7 +189,7 @@ async function keep(nRows: number): Promise<void> {
   });
 }
 
-/** Computes the newest row anew: a fork leaves the rows, but not the logits after them. */
+/** Computes the newest row again: a rewind keeps the rows, but not the logits after them. */
 async function computeNewestAgain(options: JobOptions): Promise<void> {
   const newest = rows.value.at(-1);
   if (!newest) return;
@@ -183,10 +224,7 @@ export const prefillNext = (): Promise<boolean> =>
     }
   });
 
-/**
- * A run told by its rows: the first `prefilled` of them by one prefill, the others decoded one by
- * one.
- */
+/** Repeats a run from its rows: one prefill for the first `prefilled`, a decode for each other. */
 export const repeatRun = (ids: readonly number[], prefilled: number): Promise<boolean> =>
   run('prefill', 'run', async (options) => {
     const begin = Math.max(1, Math.min(prefilled, ids.length));
@@ -197,7 +235,7 @@ export const repeatRun = (ids: readonly number[], prefilled: number): Promise<bo
     }
   });
 
-/** A token of the person's own choice. What was left of the prompt is dropped. */
+/** A token that the user picked. What was left of the prompt is dropped. */
 export const decodeToken = (id: number): Promise<boolean> =>
   run('decode', 'run', async (options) => {
     await forward([id], 'clicked', null, options);
@@ -228,6 +266,8 @@ export const reset = (): Promise<boolean> => run('reset', 'run', clear);
 /** The session's logits against a replay of all its tokens, run for real. */
 export const verify = (): Promise<boolean> =>
   run('verify', 'verify', async (options) => {
+    // What is verified is the newest state, so that is what the page shows.
+    unpin();
     if (!hasLogits.value) await computeNewestAgain({ ...options, onProgress: () => {} });
     const before = current();
     const verification = await before.live.session.verify(options);
@@ -271,11 +311,37 @@ export const replayEach = (): Promise<boolean> =>
     }
   });
 
-/** Brings back the attention rows of a layer that gave way to the memory budget. */
+/** Brings back the attention rows of a layer that were dropped or never captured. */
 export const recomputeLayer = (layer: number): Promise<boolean> =>
   run('recompute', 'attention', async (options) => {
     const tensor = await current().live.session.attentionMaps([layer], options);
     attention.value?.addReplay([layer], tensor);
+  });
+
+/**
+ * The same for every layer that lacks rows, several of them per replay. A stop keeps the layers
+ * that are complete.
+ */
+export const recomputeAllLayers = (): Promise<boolean> =>
+  run('recomputeAll', 'attention', async ({ signal, onProgress }) => {
+    const { live, trace } = current();
+    const store = attention.value;
+    if (!store) return;
+    const { config, compute } = trace.model;
+    const layers = Array.from({ length: config.nLayers }, (_, layer) => layer).filter(
+      (layer) => store.rowsPooled(layer) < store.length,
+    );
+    const layerBytes = evidenceBytes({ ...config, nLayers: 1 }, 0, store.length, compute);
+    const perReplay = Math.max(1, Math.floor(replayLimit / layerBytes));
+    for (let done = 0; done < layers.length; done += perReplay) {
+      const group = layers.slice(done, done + perReplay);
+      const tensor = await live.session.attentionMaps(group, {
+        signal,
+        onProgress: (of) =>
+          onProgress({ done: done + (group.length * of.done) / of.total, total: layers.length }),
+      });
+      store.addReplay(group, tensor);
+    }
   });
 
 /** Whether a decode is possible now, and if not, why. */

@@ -1,12 +1,13 @@
 // Starting the engine and loading models. A load that fails leaves the page as it was.
 import { batch } from '@preact/signals';
 import { createEngine, type Engine, type EngineModel, type ModelSource } from 'kvlens';
-import { AttentionStore } from '../figures/index.js';
+import { emptyAttention } from './forward.js';
 import { examples, storiesName, storiesUrl, toyConfig, toyName, toySeed } from './models.js';
 import { stopPlaying } from './play.js';
 import { setPrompt } from './prompt.js';
 import {
   attention,
+  cleared,
   clearProblem,
   engine,
   forgetRows,
@@ -104,11 +105,8 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
       };
       viewing.value = undefined;
       liveTrace.value = undefined;
-      attention.value = new AttentionStore({
-        nLayers: config.nLayers,
-        nHeads: config.nHeads,
-        slidingWindow: config.slidingWindow,
-      });
+      attention.value = emptyAttention(config);
+      cleared.value = undefined;
       rngState.value = undefined;
       forgetRows();
       clearProblem('prompt');

@@ -1,10 +1,10 @@
-// The first screen: a run that is really computed, either an example or what the address asks for.
+// The first screen: a run that is really computed, either an example or the one in the address.
 import { stateNow, type AddressState } from './address.js';
 import { decodeGreedy, prefillAll, repeatRun } from './forward.js';
 import { loadBuiltIn, startEngine } from './load.js';
 import { examples } from './models.js';
 import { setPrompt } from './prompt.js';
-import { calls, example, rows, trace } from './store.js';
+import { calls, example, pinnedPosition, rows, trace } from './store.js';
 
 export async function openWith(state: AddressState | undefined): Promise<void> {
   const id = state?.model ?? 'stories260k';
@@ -12,6 +12,8 @@ export async function openWith(state: AddressState | undefined): Promise<void> {
   if (state) {
     await setPrompt(state.prompt);
     if (state.rows.length > 0) await repeatRun(state.rows, state.prefilled);
+    if (state.position !== null && state.position < rows.value.length)
+      pinnedPosition.value = state.position;
   } else {
     await prefillAll();
     for (let step = 0; step < examples[id].decodes; ++step) await decodeGreedy();
@@ -23,5 +25,5 @@ export async function openWith(state: AddressState | undefined): Promise<void> {
   };
 }
 
-/** A new engine after the end of the last one; the run of a built-in model is computed anew. */
+/** Starts a new engine after the last one ended, and repeats the run of a built-in model. */
 export const restart = (): Promise<void> => openWith(stateNow());

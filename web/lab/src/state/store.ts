@@ -9,7 +9,7 @@ import type {
   LoadProgress,
   SamplingOptions,
 } from 'kvlens';
-import type { AttentionStore } from '../figures/index.js';
+import type { AttentionStore, HeadRef } from '../figures/index.js';
 import type { BuiltInId, Call, Token, Trace, TraceFault } from './trace.js';
 
 /** A model that is loaded, with the session that the page drives. */
@@ -42,7 +42,16 @@ export type Problem =
   | { readonly kind: 'engine_ended' };
 
 export type BusyKind =
-  'load' | 'prefill' | 'decode' | 'fork' | 'reset' | 'verify' | 'recompute' | 'replays' | 'break';
+  | 'load'
+  | 'prefill'
+  | 'decode'
+  | 'fork'
+  | 'reset'
+  | 'verify'
+  | 'recompute'
+  | 'recomputeAll'
+  | 'replays'
+  | 'break';
 
 /** Work that a person is waiting for. */
 export interface Busy {
@@ -106,25 +115,63 @@ export const example = signal<
   { readonly tokens: number; readonly milliseconds: number; readonly model: string } | undefined
 >(undefined);
 
-/** A position, pinned for all figures; the newest row while null. */
+/**
+ * The one selection of the page: a position that every figure and the evidence show. While it is
+ * null, they follow the newest row.
+ */
 export const pinnedPosition = signal<number | null>(null);
-/** Index of the call whose evidence is shown; the last one while null. */
-export const pinnedCall = signal<number | null>(null);
+/** The KV head whose keys and values are shown. */
+export const cell = signal<{ readonly layer: number; readonly kvHead: number }>({
+  layer: 0,
+  kvHead: 0,
+});
+/** The query head whose attention is shown. */
+export const head = signal<HeadRef>({ layer: 0, head: 0 });
+
+/** A run that was cleared and can be brought back. */
+export interface ClearedRun {
+  readonly trace: Trace;
+  readonly attention: AttentionStore | undefined;
+  readonly pending: readonly Token[];
+  readonly rngState: bigint | undefined;
+}
+export const cleared = signal<ClearedRun | undefined>(undefined);
 
 export const rows = computed(() => trace.value?.rows ?? []);
 export const calls = computed(() => trace.value?.calls ?? []);
 /** Whether the figures can be acted on: a session is there and its trace is the one shown. */
 export const isLive = computed(() => live.value !== undefined && viewing.value === undefined);
 
-export const shownCallIndex = computed(() =>
-  Math.min(pinnedCall.value ?? Infinity, calls.value.length - 1),
-);
-export const shownCall = computed<Call | undefined>(() => calls.value[shownCallIndex.value]);
-
 export const position = computed(() => {
   const last = rows.value.length - 1;
   return Math.min(pinnedPosition.value ?? last, last);
 });
+
+/** A step that made rows which are still there. */
+export interface PresentStep {
+  /** Into `calls`. */
+  readonly index: number;
+  /** The last row it made. */
+  readonly lastPosition: number;
+}
+
+/** In order; what a rewind cut off is left out. */
+export const presentSteps = computed<readonly PresentStep[]>(() => {
+  const steps: PresentStep[] = [];
+  rows.value.forEach(({ call: index }, lastPosition) => {
+    if (steps.at(-1)?.index === index) steps.pop();
+    steps.push({ index, lastPosition });
+  });
+  return steps;
+});
+
+/** Index into `presentSteps` of the step that made the selected row. */
+export const shownStep = computed(() =>
+  presentSteps.value.findIndex(({ lastPosition }) => lastPosition >= position.value),
+);
+export const shownCall = computed<Call | undefined>(
+  () => calls.value[rows.value[position.value]?.call ?? -1],
+);
 
 /**
  * The call that ended with the rows that are there now; none right after a fork into a call's rows.
@@ -151,10 +198,9 @@ export function clearProblem(...sites: readonly Site[]): void {
   problems.value = rest;
 }
 
-/** Lets go of what is pinned: every figure follows the newest row again. */
+/** Releases the selection: everything follows the newest row again. */
 export function unpin(): void {
   pinnedPosition.value = null;
-  pinnedCall.value = null;
 }
 
 /** Forgets what depended on rows that are gone. */
@@ -168,9 +214,3 @@ export function forgetRows(): void {
 export function announce(text: string): void {
   announcement.value = text;
 }
-
-/** The KV head that is looked at; its position is `position`. */
-export const cell = signal<{ readonly layer: number; readonly kvHead: number }>({
-  layer: 0,
-  kvHead: 0,
-});

@@ -1,7 +1,8 @@
 // Traces as files: out with the attention rows where they are small enough, and in again without a
 // model.
 import { batch } from '@preact/signals';
-import { AttentionStore } from '../figures/index.js';
+import type { AttentionStore } from '../figures/index.js';
+import { emptyAttention } from './forward.js';
 import { stopPlaying } from './play.js';
 import {
   attention,
@@ -67,8 +68,8 @@ export function traceFile(from: Trace): string {
 }
 
 function restoredAttention(stored: unknown, from: Trace): AttentionStore {
-  const { nLayers, nHeads, slidingWindow = 0 } = from.model.config;
-  const store = new AttentionStore({ nLayers, nHeads, slidingWindow });
+  const { nLayers, nHeads } = from.model.config;
+  const store = emptyAttention(from.model.config);
   const n = from.rows.length;
   const tokens = from.rows.map(({ id }) => id);
   const given = stored as StoredAttention | null | undefined;

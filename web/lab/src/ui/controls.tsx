@@ -1,15 +1,13 @@
 // Controls that several parts of the page share.
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
-import { text } from '../i18n/index.js';
+import { byteSize, text } from '../i18n/index.js';
 import { problems, clearProblem, type Problem, type Site } from '../state/store.js';
-import { byteSize } from '../format.js';
 import { Icon } from './icons.jsx';
 
 interface ButtonProps extends Omit<ButtonHTMLAttributes, 'onClick' | 'title' | 'children'> {
   readonly onClick: () => unknown;
-  readonly kind?: 'primary' | 'plain' | 'icon';
-  /** Why it cannot act now, in words; it then stays focusable and does nothing. */
+  readonly kind?: 'primary' | 'plain' | 'icon' | undefined;
+  /** Why it cannot act now, in words. It then stays focusable and does nothing. */
   readonly unavailable?: string | undefined;
   readonly title?: string | undefined;
   readonly children: ComponentChildren;
@@ -29,40 +27,6 @@ export function Button({ onClick, kind, unavailable, title, children, ...rest }:
     >
       {children}
     </button>
-  );
-}
-
-interface SegmentsProps<T extends string> {
-  readonly legend: string;
-  readonly value: T;
-  readonly options: readonly {
-    readonly value: T;
-    readonly label: string;
-    readonly mark?: ComponentChildren;
-  }[];
-  readonly onChange: (value: T) => void;
-}
-
-/** One of a few, all of them in sight. */
-export function Segments<T extends string>({ legend, value, options, onChange }: SegmentsProps<T>) {
-  const name = useId();
-  return (
-    <fieldset class="segments">
-      <legend class="hidden-visually">{legend}</legend>
-      {options.map((option) => (
-        <label key={option.value} title={option.label}>
-          <input
-            type="radio"
-            name={name}
-            value={option.value}
-            checked={option.value === value}
-            onChange={() => onChange(option.value)}
-          />
-          {option.mark ?? option.label}
-          {option.mark !== undefined && <span class="hidden-visually">{option.label}</span>}
-        </label>
-      ))}
-    </fieldset>
   );
 }
 

@@ -1,5 +1,5 @@
 // A token as a chip. What called its row into being is told by colour, by shape and by a mark.
-import { visibleToken } from '../figures/index.js';
+import { visibleToken } from '../format.js';
 
 /** `waiting`: in the prompt, not in the cache yet. */
 export type ChipKind = 'prefill' | 'decode' | 'extend' | 'waiting' | 'plain';
