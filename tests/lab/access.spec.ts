@@ -91,7 +91,7 @@ test.describe('360 px, Russian', () => {
     await expect(page.getByTestId('verification')).toContainText('Равны до бита');
     await openAll(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-    await lab.button('Вероятнейший').last().click();
+    await lab.button('Следующий токен').last().click();
     await lab.rows(18);
     expect(await violations(page)).toEqual([]);
   });
@@ -133,7 +133,7 @@ test('the keyboard alone: skip, type, prefill, decode, choose, bars, map, verify
 }) => {
   await lab.open();
   await page.keyboard.press('Tab');
-  await expect(page.getByRole('link', { name: 'Skip to the instrument' })).toBeFocused();
+  await expect(page.getByRole('link', { name: 'Skip to the demo' })).toBeFocused();
   await page.keyboard.press('Enter');
   const focusOn = async (accept: () => Promise<boolean>): Promise<void> => {
     for (let presses = 0; presses < 60; ++presses) {

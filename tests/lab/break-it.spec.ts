@@ -24,7 +24,7 @@ test('each attempt is refused with its code, and hashes before and after are equ
     await expect(outcome.locator('.code')).toHaveText(code);
     await expect(outcome).toContainText('Refused');
     await expect(outcome).toContainText('Nothing changed');
-    await expect(outcome).toContainText('Your own session’s 17 rows: unchanged too.');
+    await expect(outcome).toContainText('Your own session’s 17 rows: also unchanged.');
     await outcome.getByText('Hashes, length and counters').click();
     const rows = outcome.locator('tbody tr');
     await expect(rows.nth(2)).toBeVisible();

@@ -41,8 +41,8 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
     await expect(lab.fact('scores')).toHaveText(whole(step.work.attentionScoreValues));
     await expect(lab.fact('causal')).toHaveText(whole(step.work.causalScoreValues));
     await expect(lab.fact('multiplyAdds')).toHaveText(whole(multiplyAdds(step)));
-    await expect(lab.fact('kvRead')).toHaveText(whole(step.work.kvBytesRead));
-    await expect(lab.fact('kvWritten')).toHaveText(whole(step.work.kvBytesWritten));
+    await expect(lab.fact('kvRead')).toHaveText(`${whole(step.work.kvBytesRead)} B`);
+    await expect(lab.fact('kvWritten')).toHaveText(`${whole(step.work.kvBytesWritten)} B`);
     await expect(lab.fact('time')).toHaveText(/ms$/);
     const top = await session.topTokens(6);
     const shown = async (): Promise<string[][]> =>
@@ -60,15 +60,15 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
         top.map(({ token, logit, probability }) => [
           String(token),
           four.format(logit),
-          `${(100 * probability).toFixed(1)}%`,
+          probability < 0.001 ? '< 0.1%' : `${(100 * probability).toFixed(1)}%`,
         ]),
       );
   };
   const ids = await lab.ids();
-  await lab.button('Prefill anew').click();
+  await lab.button('Prefill again').click();
   await lab.rows(5);
   await compare(await session.prefill(ids.slice(0, 5)));
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(6);
   await compare(await session.decode(ids[5] ?? 0));
   await session.dispose();
@@ -76,11 +76,11 @@ test('evidence of a prefill and a decode equals the package’s own counters', a
 
 test('earlier calls can be looked at', async ({ lab, page }) => {
   await lab.open();
-  await lab.button('Earlier call').click();
-  await expect(page.getByRole('heading', { name: 'Evidence of call 12 of 13' })).toBeVisible();
+  await lab.button('Earlier step').click();
+  await expect(page.getByRole('heading', { name: 'Step 12 of 13' })).toBeVisible();
   await expect(lab.fact('position')).toHaveText('15');
-  await lab.button('Later call').click();
-  await expect(page.getByRole('heading', { name: 'Evidence of the last call' })).toBeVisible();
+  await lab.button('Later step').click();
+  await expect(page.getByRole('heading', { name: 'What the last step did' })).toBeVisible();
 });
 
 test('bars grow by exactly one row a token; old rows are unchanged by their hashes', async ({
@@ -98,7 +98,7 @@ test('bars grow by exactly one row a token; old rows are unchanged by their hash
     await expect(lab.bars).toHaveAttribute('data-rows', String(length));
     const [best] = await session.topTokens(1);
     await session.decode(best?.token ?? 0);
-    await lab.button('Likeliest').click();
+    await lab.button('Next token').click();
     await expect(lab.bars).toHaveAttribute('data-rows', String(length + 1));
     const mark = page.getByTestId('unchanged');
     await expect(mark).toContainText(`${length} old rows unchanged`);
@@ -151,6 +151,7 @@ test('the course figures of the toy model: 24 cached, 52 replayed, 28 avoided', 
   await expect(verification).toContainText('Equal, bit for bit');
   await expect(verification.locator('[data-fact="difference"] dd')).toHaveText('0');
   await expect(verification.locator('tbody tr').first().locator('td').last()).toHaveText('36');
+  await page.getByText('scores (full grid)').click();
   await page.getByText('Numbers as a table').click();
   const last = lab.section('work').locator('tbody tr').last();
   await expect(last).toContainText('24');
@@ -187,7 +188,7 @@ test('the toy model’s attention is the package’s, to the last digit', async 
   core.dispose();
 });
 
-test('the map reads out exact weights by keyboard and pointer; Esc lets go', async ({
+test('the map reads out exact weights by keyboard and pointer; Esc releases', async ({
   lab,
   page,
   stories,
@@ -246,7 +247,7 @@ test('verify by replay: difference exactly 0, both counts, the cache untouched',
   await expect(replayed.nth(0)).toHaveText(whole(replay.work.attentionScoreValues));
   await expect(replayed.nth(1)).toHaveText(whole(replay.work.causalScoreValues));
   await expect(replayed.nth(2)).toHaveText(whole(multiplyAdds(replay)));
-  await expect(verification).toContainText('The cache was not touched');
+  await expect(verification).toContainText('Cache untouched');
   await session.dispose();
 });
 
@@ -279,18 +280,19 @@ test('avoided work: each call’s sums, the replay measured where it was run and
       length === ids.length ? 'measured' : 'computed',
     ]);
   }
+  await page.getByText('scores (full grid)').click();
   await page.getByText('Numbers as a table').click();
   const shown = async (): Promise<string[][]> =>
     (await cellsOf(lab.section('work').locator('tbody tr'), 'th, td')).map(
       ([length = '', , ...others]) => [length, ...others],
     );
   await expect.poll(shown).toEqual(sums);
-  await lab.button('Run every replay').click();
+  await lab.button('Measure every replay').click();
   await expect(lab.section('work').locator('tbody tr', { hasText: 'measured' })).toHaveCount(
     sums.length,
   );
   await expect(lab.section('work').locator('tbody tr').last()).toContainText(whole(replayed));
-  await expect(lab.button('Run every replay')).toHaveAttribute('aria-disabled', 'true');
+  await expect(lab.button('Measure every replay')).toHaveAttribute('aria-disabled', 'true');
   await page.getByText('Why it grows like this').click();
   await expect(lab.section('work')).toContainText('T (T + 1) (2T + 1) / 6');
   await session.dispose();

@@ -55,7 +55,7 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
   expect(await lab.ids()).toEqual(ids);
   await expect(lab.fact('scores')).toHaveText(scores ?? '');
   await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit');
-  await expect(lab.button('Likeliest')).toHaveAttribute('aria-disabled', 'true');
+  await expect(lab.button('Next token')).toHaveAttribute('aria-disabled', 'true');
   expect((await map()).split('\r\n').length).toBe((17 * 18) / 2 + 2);
   const again = await downloaded(page, () => lab.button('Trace (JSON)').click());
   expect(JSON.parse(again.bytes.toString('utf8'))).toEqual(trace);
@@ -63,7 +63,10 @@ test('a trace goes out and comes back in, and is viewed without its model', asyn
   await lab.rows(0);
 });
 
-test('a file that is no trace is refused in words, and nothing changes', async ({ lab, page }) => {
+test('a file that is not a trace is refused in words, and nothing changes', async ({
+  lab,
+  page,
+}) => {
   await lab.open();
   const give = (text: string) =>
     page
@@ -72,9 +75,9 @@ test('a file that is no trace is refused in words, and nothing changes', async (
   await give('{');
   await expect(lab.section('files').getByRole('alert')).toContainText('This file is not JSON.');
   await give('{}');
-  await expect(lab.section('files').getByRole('alert')).toContainText('no kvlens trace');
+  await expect(lab.section('files').getByRole('alert')).toContainText('not a kvlens trace');
   await give('{"schema":"kvlens-trace","version":99}');
-  await expect(lab.section('files').getByRole('alert')).toContainText('another schema version');
+  await expect(lab.section('files').getByRole('alert')).toContainText('a different schema version');
   await give('{"schema":"kvlens-trace","version":1,"model":{}}');
   await expect(lab.section('files').getByRole('alert')).toContainText('lacks fields');
   await lab.rows(17);
@@ -82,7 +85,7 @@ test('a file that is no trace is refused in words, and nothing changes', async (
 
 test('figures are saved as SVG and PNG, tables as CSV', async ({ lab, page }) => {
   await lab.open();
-  for (const figure of ['attention-heads', 'attention-layer0-head0', 'work-scores']) {
+  for (const figure of ['attention-heads', 'attention-layer0-head0', 'work-causalScores']) {
     const svg = await downloaded(page, () => lab.button(`Save SVG: ${figure}`).click());
     expect(svg.name).toBe(`${figure}.svg`);
     expect(svg.bytes.toString('utf8')).toContain('<svg');
@@ -90,7 +93,7 @@ test('figures are saved as SVG and PNG, tables as CSV', async ({ lab, page }) =>
     expect(png.bytes.subarray(1, 4).toString()).toBe('PNG');
   }
   for (const [button, lines] of [
-    ['Calls (CSV)', 14],
+    ['Steps (CSV)', 14],
     ['Tokens (CSV)', 18],
     ['Candidates (CSV)', 1 + 13 * 12],
     ['Work (CSV)', 14],
@@ -103,10 +106,10 @@ test('figures are saved as SVG and PNG, tables as CSV', async ({ lab, page }) =>
 test('the address holds the state of a built-in model', async ({ lab, page }) => {
   await lab.open();
   await lab.prompt('Lily went to the park');
-  await lab.button('Prefill anew').click();
+  await lab.button('Prefill again').click();
   await expect(lab.fact('phase')).toHaveText('prefill');
   await lab.candidates.nth(1).click();
-  await expect(lab.fact('how')).toContainText('by hand');
+  await expect(lab.fact('how')).toContainText('picked');
   const ids = await lab.ids();
   await expect
     .poll(() => new URL(page.url()).searchParams.get('rows'))
@@ -120,7 +123,7 @@ test('the address holds the state of a built-in model', async ({ lab, page }) =>
   expect(await lab.ids()).toEqual([0, 1, 2]);
 });
 
-test('a model of one’s own, from a file', async ({ lab, page }) => {
+test('a model of your own, from a file', async ({ lab, page }) => {
   await lab.open();
   await page.getByTestId('model-files').setInputFiles(storiesF32Path);
   await expect(page.getByTestId('model-line')).toContainText('f32');
@@ -139,7 +142,7 @@ for (const name of ['llama-gqa-untied-f32', 'mistral-sliding-bf16', 'qwen3-qknor
     await lab.button('Prefill').click();
     await lab.rows(8);
     for (let rows = 9; rows < 12; ++rows) {
-      await lab.button('Likeliest').click();
+      await lab.button('Next token').click();
       await lab.rows(rows);
     }
     await lab.button('Verify now').click();
@@ -162,8 +165,8 @@ test('a model by its address, with progress and a way to cancel', async ({ lab, 
       },
     });
   });
-  await page.getByText('A model of your own…').click();
-  await page.getByLabel('Address of a GGUF or safetensors file').fill('some.gguf');
+  await page.getByText('Use your own model…').click();
+  await page.getByLabel('URL of a GGUF or safetensors file').fill('some.gguf');
   await lab.button('Load').click();
   await expect(page.getByText('Loading some.gguf')).toBeVisible();
   await lab.button('Cancel').click();
@@ -174,7 +177,7 @@ test('a model by its address, with progress and a way to cancel', async ({ lab, 
   await expect(page.getByTestId('model-line')).toContainText('f32');
 });
 
-test('what cannot be loaded says why, where it was asked for, and the model at work stays', async ({
+test('what cannot be loaded says why, where it was asked for, and the running model stays', async ({
   lab,
   page,
 }) => {
@@ -187,10 +190,10 @@ test('what cannot be loaded says why, where it was asked for, and the model at w
   await page.route('**/huge.gguf', (route) =>
     route.fulfill({ status: 200, headers: { 'Content-Length': String(6 * 2 ** 30) }, body: '' }),
   );
-  await page.getByText('A model of your own…').click();
-  await page.getByLabel('Address of a GGUF or safetensors file').fill('huge.gguf');
+  await page.getByText('Use your own model…').click();
+  await page.getByLabel('URL of a GGUF or safetensors file').fill('huge.gguf');
   await lab.button('Load').click();
-  await expect(alert).toContainText('This download has 6 GB');
+  await expect(alert).toContainText('This file is 6 GB');
   await expect(alert).toContainText('Nothing was downloaded.');
   await lab.rows(17);
 });

@@ -23,7 +23,7 @@ test('a plain host: one thread, and how to get more; then isolated by the servic
   await lab.open(plainUrl);
   expect(await page.evaluate(() => crossOriginIsolated)).toBe(false);
   await expect(page.getByTestId('model-line')).toContainText('1 thread');
-  await page.getByText('One thread. How to get more').click();
+  await page.getByText('Running on one thread. Why?').click();
   await expect(
     page.locator('.note').getByText('Cross-Origin-Embedder-Policy: require-corp'),
   ).toBeVisible();
@@ -36,12 +36,12 @@ test('a plain host: one thread, and how to get more; then isolated by the servic
 test('it reloads without a network', async ({ lab, page, context }) => {
   await lab.open(plainUrl);
   await page.getByText('About this model').click();
-  await expect(page.getByText('Ready for use without a network.')).toBeVisible();
+  await expect(page.getByText('Ready to use offline.')).toBeVisible();
   await context.setOffline(true);
   await page.reload();
   await lab.ready();
   await lab.rows(17);
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(18);
 });
 

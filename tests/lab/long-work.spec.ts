@@ -61,7 +61,7 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   await unchanged();
   const progress = page.getByTestId('progress-verify');
   await lab.button('Verify now').click();
-  await expect(progress).toContainText(/Replaying 1800 tokens… [1-9]\d?%/);
+  await expect(progress).toContainText(/Replaying 1,800 tokens… [1-9]\d?%/);
   const bar = progress.getByRole('progressbar');
   const part = (): Promise<number> =>
     bar.evaluate((element) => (element as HTMLProgressElement).position);
@@ -70,8 +70,8 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   expect(first).toBeLessThan(1);
   await expect.poll(part).toBeGreaterThan(first);
   await progress.getByRole('button', { name: 'Stop' }).click();
-  await expect(lab.section('verify')).toContainText('Stopped. The session is as it was.');
-  await expect(page.getByTestId('live-region')).toHaveText('Stopped. The session is as it was.');
+  await expect(lab.section('verify')).toContainText('Stopped. Nothing changed.');
+  await expect(page.getByTestId('live-region')).toHaveText('Stopped. Nothing changed.');
   await expect(progress).toBeHidden();
   await unchanged();
 
@@ -82,7 +82,7 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   await expect(progress).toBeHidden();
   await unchanged();
 
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(1801);
   await lab.button('Verify now').click();
   await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit', {
@@ -102,8 +102,8 @@ test('a prefill shows how far it is, and leaves the cache empty when it is stopp
   const progress = page.getByTestId('progress-prefill');
   await expect(progress).toContainText(/Prefill: [1-9]\d* of 1800 rows/);
   await progress.getByRole('button', { name: 'Stop' }).click();
-  await expect(lab.section('prompt')).toContainText('Stopped. The session is as it was.');
-  await expect(page.getByTestId('run-state')).toHaveText('0 of 2048 rows');
+  await expect(lab.section('prompt')).toContainText('Stopped. Nothing changed.');
+  await expect(page.getByTestId('run-state')).toHaveText('0 of 2,048 rows');
 });
 
 test('a layer that gave way to the memory budget is recomputed by replay, and labelled so', async ({
@@ -113,7 +113,7 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
 }) => {
   await prefillManyHeads(lab, page, 250);
   const attention = lab.section('attention');
-  await expect(attention).toContainText('All 250 rows as the calls computed them.');
+  await expect(attention).toContainText('All 250 rows were captured during the run.');
 
   // 362 rows take 64 MiB: 256 heads x 4 bytes x the sum of the lengths. The layer that was in view
   // least recently goes first, and at the start that is the last one.
@@ -122,14 +122,14 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   await expect.poll(() => lab.chips.count(), { timeout: 60_000 }).toBeGreaterThan(370);
   await lab.pause();
   const held = await lab.ids();
-  await expect(attention).toContainText(`All ${held.length} rows as the calls computed them.`);
+  await expect(attention).toContainText(`All ${held.length} rows were captured during the run.`);
   await page.getByRole('gridcell', { name: 'Layer 31, head 3' }).click();
-  await expect(attention).toContainText('Older rows of this layer gave way to the memory budget.');
-  await lab.button('Recompute by replay').click();
+  await expect(attention).toContainText('Older rows of this layer were dropped to save memory.');
+  await lab.button('Recompute this layer').click();
   await expect(attention).toContainText(
-    `${held.length - 1} rows of ${held.length} recomputed by replay, the others as the calls computed them.`,
+    `${held.length - 1} of ${held.length} rows recomputed by a replay, the others captured during the run.`,
   );
-  await expect(lab.button('Recompute by replay')).toBeHidden();
+  await expect(lab.button('Recompute this layer')).toBeHidden();
 
   const pending = page.waitForEvent('download');
   await lab.button('Save CSV: attention-layer31-head3').click();
@@ -156,13 +156,13 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   await model.dispose();
 });
 
-test('when the worker dies the page says so, keeps showing the run, and computes it anew', async ({
+test('when the worker dies the page says so, keeps showing the run, and repeats it', async ({
   page,
 }) => {
   // Not the fixture's: what kills the worker is an error of the page.
   const lab = new Lab(page);
   await lab.open();
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(18);
   const held = await lab.ids();
   const worker = page.workers().find((each) => /worker/.test(each.url()));
@@ -172,18 +172,18 @@ test('when the worker dies the page says so, keeps showing the run, and computes
     });
   });
   const alert = page.locator('.panel').first().getByRole('alert');
-  await expect(alert).toContainText('The engine’s worker has ended');
+  await expect(alert).toContainText('The engine stopped');
   expect(await lab.ids()).toEqual(held);
-  for (const name of ['Likeliest', 'Prefill anew', 'Verify now']) {
+  for (const name of ['Next token', 'Prefill again', 'Verify now']) {
     await expect(lab.button(name)).toHaveAttribute('aria-disabled', 'true');
   }
-  await lab.button('Start the engine again').click();
+  await lab.button('Restart the engine').click();
   await expect(alert).toBeHidden();
-  await expect(lab.button('Likeliest')).toHaveAttribute('aria-disabled', 'false');
+  await expect(lab.button('Next token')).toHaveAttribute('aria-disabled', 'false');
   await lab.rows(18);
   expect(await lab.ids()).toEqual(held);
   await lab.button('Verify now').click();
   await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit');
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(19);
 });

@@ -42,14 +42,14 @@ test('the prompt becomes chips while it is typed', async ({ lab, page, stories }
 test('prefill at once and token by token give the same candidates', async ({ lab }) => {
   await lab.open();
   await lab.prompt('One day a dog');
-  await lab.button('Prefill anew').click();
+  await lab.button('Prefill again').click();
   await expect(lab.fact('phase')).toHaveText('prefill');
   const n = (await lab.ids()).length;
   const atOnce = await lab.candidates.allTextContents();
-  await lab.button('One token anew').click();
+  await lab.button('Start over, step by step').click();
   await lab.rows(1);
   for (let row = 2; row <= n; ++row) {
-    await lab.button('One token').click();
+    await lab.button('Step one token').click();
     await lab.rows(row);
     await expect(lab.fact('phase')).toHaveText('decode');
   }
@@ -62,22 +62,22 @@ test('decode: the likeliest, one chosen from the list, a drawn one', async ({ la
   await session.prefill(await lab.ids());
   const [first, second] = await session.topTokens(2);
 
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(18);
   expect((await lab.ids()).at(-1)).toBe(first?.token);
 
   await lab.chips.nth(17).click();
-  await lab.button('Fork: keep rows 0 to 16').click();
+  await lab.button('Rewind to before this token').click();
   await lab.rows(17);
   await lab.candidates.nth(1).click();
   await lab.rows(18);
   expect((await lab.ids()).at(-1)).toBe(second?.token);
-  await expect(lab.fact('how')).toContainText('by hand');
+  await expect(lab.fact('how')).toContainText('picked');
 
   await session.decode(second?.token ?? 0);
   const sampling = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0, repetitionPenalty: 1 };
   const { draw } = await session.sample(sampling, 38n);
-  await lab.button('Sampled').click();
+  await lab.button('Sample').click();
   await lab.rows(19);
   expect((await lab.ids()).at(-1)).toBe(draw.token);
   await session.dispose();
@@ -90,10 +90,10 @@ test('the same seed draws the same tokens, another seed others', async ({ lab, p
   await page.getByLabel('Temperature').fill('3');
   await page.getByLabel('Top-p').fill('1');
   const drawSix = async (): Promise<number[]> => {
-    await lab.button('Prefill anew').click();
+    await lab.button('Prefill again').click();
     await lab.rows(5);
     for (let row = 6; row <= 11; ++row) {
-      await lab.button('Sampled').click();
+      await lab.button('Sample').click();
       await lab.rows(row);
     }
     return lab.ids();
@@ -122,15 +122,15 @@ test('play ends where the cache is full, and says so', async ({ lab, page }) => 
   await page.getByLabel(/^Speed/).fill('60');
   await lab.button('Play').click();
   await lab.rows(4);
-  await expect(page.getByText('The cache is full, so playing stopped.')).toBeVisible();
-  await expect(lab.button('Likeliest')).toHaveAttribute('aria-disabled', 'true');
+  await expect(page.getByText('Playing stopped: the cache is full.')).toBeVisible();
+  await expect(lab.button('Next token')).toHaveAttribute('aria-disabled', 'true');
 });
 
 test('a fork keeps the first rows, byte for byte, and goes another way', async ({ lab, page }) => {
   await lab.open();
   const before = await lab.ids();
   await lab.chips.nth(9).click();
-  await lab.button('Fork: keep rows 0 to 8').click();
+  await lab.button('Rewind to before this token').click();
   await lab.rows(9);
   expect(await lab.ids()).toEqual(before.slice(0, 9));
   await expect(page.getByTestId('unchanged')).toContainText('9 old rows unchanged');
@@ -138,10 +138,10 @@ test('a fork keeps the first rows, byte for byte, and goes another way', async (
   await lab.rows(10);
   // Inside the prefill no logits were recorded: the row is computed anew to get them.
   await lab.chips.nth(3).click();
-  await lab.button('Fork: keep rows 0 to 2').click();
+  await lab.button('Rewind to before this token').click();
   await lab.rows(3);
   await expect(lab.candidates).toHaveCount(0);
-  await lab.button('Likeliest').click();
+  await lab.button('Next token').click();
   await lab.rows(4);
 });
 
@@ -150,12 +150,12 @@ test('reset empties the cache', async ({ lab, page }) => {
   await lab.button('Reset').click();
   await lab.rows(0);
   await expect(page.getByTestId('run-state')).toHaveText('0 of 512 rows');
-  await expect(lab.button('Likeliest')).toHaveAttribute('aria-disabled', 'true');
+  await expect(lab.button('Next token')).toHaveAttribute('aria-disabled', 'true');
   await lab.button('Prefill').click();
   await lab.rows(5);
 });
 
-test('the toy model takes raw ids, and says what is no id', async ({ lab, page }) => {
+test('the toy model takes raw ids, and says what is not an id', async ({ lab, page }) => {
   await lab.open();
   await lab.useToy();
   await lab.prompt('0 7');
@@ -163,10 +163,12 @@ test('the toy model takes raw ids, and says what is no id', async ({ lab, page }
   await lab.prompt('0 1 2');
   await expect(page.getByTestId('prompt-chips').locator('li')).toHaveCount(3);
   await lab.prompt('0 1 2 3 4');
-  await expect(page.getByText('The prompt has 5 tokens, the cache holds 4.')).toBeVisible();
+  await expect(
+    page.getByText('The prompt has 5 tokens, but the cache has room for 4.'),
+  ).toBeVisible();
 });
 
-test('the model is told as it is', async ({ lab, page, stories }) => {
+test('the facts of the model are shown as they are', async ({ lab, page, stories }) => {
   await lab.open();
   await page.getByText('About this model').click();
   const facts = page.locator('.panel .facts');

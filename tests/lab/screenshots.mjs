@@ -39,7 +39,7 @@ async function shoot(browser, { name, width, height, part, top, before = [], ...
   if (part) {
     await page.getByRole('button', { name: 'Prefill', exact: true }).click();
     for (let token = 0; token < 16; ++token)
-      await page.getByRole('button', { name: 'Likeliest', exact: true }).click();
+      await page.getByRole('button', { name: 'Next token', exact: true }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('#timeline .chip-decode[data-position]').length === 16,
     );

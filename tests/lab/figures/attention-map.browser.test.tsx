@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
 import { expect, test, vi } from 'vitest';
 import { userEvent } from 'vitest/browser';
-import { figureMessages } from '../../../web/lab/src/figures/index.js';
 import {
   AttentionMap,
   type AttentionMapProps,
 } from '../../../web/lab/src/figures/attention-map.js';
-import { MapControls } from '../../../web/lab/src/figures/controls.js';
+import { MapControls } from '../../../web/lab/src/figures/map-controls.js';
 import { rampCss } from '../../../web/lab/src/figures/palette.js';
 import type { Cell, MapStyle, Palette } from '../../../web/lab/src/figures/types.js';
+import { figures as en } from '../../../web/lab/src/i18n/en-figures.js';
 import { matrixOf, plain, weightRow } from './matrices.js';
 import { expectAccessible, mount, pixel } from './mount.js';
 
@@ -23,8 +23,7 @@ const props: AttentionMapProps = {
   source: { state: 'kept', replayedRows: 0 },
   tokens,
   mapStyle: plain,
-  theme: 'light',
-  messages: figureMessages.en,
+  messages: en,
   pinned: null,
   onPin: () => {},
 };
@@ -140,14 +139,14 @@ test('both axes name the tokens', async () => {
   expect(ticks).toEqual(['0 <s>', '1 ·a', '2 b', '3 ·c', '0 <s>', '1 ·a', '2 b', '3 ·c']);
 });
 
-test('hovering previews, clicking pins, Escape lets go', async () => {
+test('hovering previews, clicking pins, Escape releases', async () => {
   const onPreview = vi.fn();
   const onPin = vi.fn();
   const onAnnounce = vi.fn();
   const { container } = await mount(
     <Page onPreview={onPreview} onPin={onPin} onAnnounce={onAnnounce} />,
   );
-  expect(readout(container)).toBe(figureMessages.en.map.hint);
+  expect(readout(container)).toBe(en.map.hint);
 
   await userEvent.hover(grid(container), at(3, 2));
   expect(readout(container)).toBe('3 ·c → 2 b: 0.375');
@@ -163,11 +162,11 @@ test('hovering previews, clicking pins, Escape lets go', async () => {
 
   await userEvent.keyboard('{Escape}');
   expect(onPin).toHaveBeenLastCalledWith(null);
-  expect(onAnnounce).toHaveBeenLastCalledWith('Let go');
-  expect(readout(container)).toBe(figureMessages.en.map.hint);
+  expect(onAnnounce).toHaveBeenLastCalledWith('Released');
+  expect(readout(container)).toBe(en.map.hint);
 });
 
-test('a second click on the pinned cell lets go too', async () => {
+test('a second click on the pinned cell releases it too', async () => {
   const { container } = await mount(<Page />);
   await userEvent.click(grid(container), at(1, 0));
   await userEvent.click(grid(container), at(1, 0));
@@ -177,7 +176,7 @@ test('a second click on the pinned cell lets go too', async () => {
 test('cells of the future say that they have no weight', async () => {
   const { container } = await mount(<Page />);
   await userEvent.hover(grid(container), at(0, 3));
-  expect(readout(container)).toBe('0 <s> → 3 ·c: no weight, the key lies in the future');
+  expect(readout(container)).toBe('0 <s> → 3 ·c: no weight, this key comes after the query');
 });
 
 test('arrows, Home and End move the selected cell and read it out exactly', async () => {
@@ -224,25 +223,51 @@ test('a map with missing rows says why and offers to recompute it', async () => 
       onRecompute={onRecompute}
     />,
   );
-  expect(container.textContent).toContain(
-    'Older rows of this layer gave way to the memory budget.',
-  );
+  expect(container.textContent).toContain('Older rows of this layer were dropped to save memory.');
   await userEvent.click(container.querySelector('button')!);
   expect(onRecompute).toHaveBeenCalledOnce();
   expect(colours(container, 4)[1]).toEqual(['none', 'none', 'none', 'none']);
+});
+
+test('a row that was not captured is dotted and named so, unlike a key of the future', async () => {
+  const { container } = await mount(
+    <AttentionMap
+      {...props}
+      matrix={matrixOf([rows[0], undefined, undefined, rows[3]])}
+      source={{ state: 'never', replayedRows: 0 }}
+    />,
+  );
+  const dotted = container.querySelector('.kv-map-axes path[fill="url(#kv-dots)"]')!;
+  // Rows 1 and 2 up to their own keys, in cells of 30 px.
+  expect(dotted.getAttribute('d')).toBe('M0 30H60v30H0ZM0 60H90v30H0Z');
+  expect(container.querySelector('.kv-map-axes rect[fill="url(#kv-hatch)"]')).not.toBeNull();
+  const legend = container.querySelector('.kv-legend')!;
+  expect(legend.textContent).toContain('not captured');
+  expect(legend.textContent).toContain('no weight (future)');
+  await userEvent.hover(grid(container), at(1, 0));
+  expect(readout(container)).toBe('1 ·a → 0 <s>: not captured');
+  await userEvent.hover(grid(container), at(1, 3));
+  expect(readout(container)).toBe('1 ·a → 3 ·c: no weight, this key comes after the query');
+});
+
+test('the row of the selected position is framed', async () => {
+  const { container } = await mount(<AttentionMap {...props} selected={2} />);
+  const { style } = container.querySelector<HTMLElement>('.kv-row')!;
+  expect([style.top, style.width, style.height]).toEqual(['60px', '90px', '30px']);
+  expect(container.querySelector('.kv-tick-active')!.textContent).toBe('2 b');
 });
 
 test('rows that a replay brought are told', async () => {
   const { container } = await mount(
     <AttentionMap {...props} source={{ state: 'kept', replayedRows: 3 }} />,
   );
-  expect(container.textContent).toContain('3 rows of 4 recomputed by replay');
+  expect(container.textContent).toContain('3 of 4 rows recomputed by a replay');
 });
 
 test('without rows there is a sentence instead of a map', async () => {
   const { container } = await mount(<AttentionMap {...props} matrix={matrixOf([])} />);
   expect(container.querySelector('canvas')).toBeNull();
-  expect(container.textContent).toContain(figureMessages.en.map.empty);
+  expect(container.textContent).toContain(en.map.empty);
 });
 
 test('more positions than pixels: a pixel is the largest of its block, and the caption says so', async () => {
@@ -273,7 +298,7 @@ test('fits a narrow page', async () => {
 });
 
 test.each(['light', 'dark'])('has nothing that axe finds in the %s theme', async (theme) => {
-  const { container } = await mount(<Page theme={theme} />, { theme });
+  const { container } = await mount(<Page />, { theme });
   await userEvent.click(grid(container), at(2, 1));
   await expectAccessible(container);
 });
@@ -281,11 +306,7 @@ test.each(['light', 'dark'])('has nothing that axe finds in the %s theme', async
 test('controls choose ramp, scale and sink, and say what hiding the sink hides', async () => {
   let style: MapStyle = plain;
   const controls = () => (
-    <MapControls
-      mapStyle={style}
-      onChange={(next) => (style = next)}
-      messages={figureMessages.en}
-    />
+    <MapControls mapStyle={style} onChange={(next) => (style = next)} messages={en} />
   );
   const { container, update } = await mount(controls());
   await expectAccessible(container);
@@ -302,7 +323,7 @@ test('controls choose ramp, scale and sink, and say what hiding the sink hides',
   expect(style).toEqual({ palette: 'inferno', scale: 'log', hideSink: true });
   const sink = container.querySelector<HTMLInputElement>('[role="switch"]')!;
   expect(document.getElementById(sink.getAttribute('aria-describedby')!)!.textContent).toContain(
-    'position 0',
+    'column 0',
   );
   expect(sink.checked).toBe(true);
 });

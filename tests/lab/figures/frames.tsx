@@ -6,19 +6,16 @@ import { render } from 'preact';
 import {
   AttentionMap,
   AttentionStore,
-  figureMessages,
   HeadTable,
   Thumbnails,
   TokenWeights,
-  visibleToken,
   type HeadRef,
 } from '../../../web/lab/src/figures/index.js';
-import '../../../web/lab/src/styles/tokens.css';
-import '../../../web/lab/src/styles/base.css';
-import '../../../web/lab/src/styles/controls.css';
-import '../../../web/lab/src/figures/figures.css';
+import { visibleToken } from '../../../web/lab/src/format.js';
+import { figures as en } from '../../../web/lab/src/i18n/en-figures.js';
+import '../../../web/lab/src/styles/index.css';
 
-const messages = figureMessages.en;
+const messages = en;
 const mapStyle = { palette: 'cividis', scale: 'sqrt', hideSink: false } as const;
 const head = signal<HeadRef>({ layer: 0, head: 0 });
 const tokens = signal<readonly string[]>([]);
@@ -26,7 +23,7 @@ const tokens = signal<readonly string[]>([]);
 function Page({ store }: { store: AttentionStore }) {
   void store.revision.value;
   const at = store.length - 1;
-  const common = { mapStyle, theme: 'light', messages };
+  const common = { mapStyle, messages };
   return (
     <>
       <Thumbnails
@@ -56,7 +53,7 @@ function Page({ store }: { store: AttentionStore }) {
       <HeadTable
         layer={head.value.layer}
         scores={store.scores(head.value.layer) ?? []}
-        of={{ rows: store.length }}
+        of={{ rows: store.rowsScored(head.value.layer), length: store.length }}
         selected={head.value}
         onSelect={(chosen) => (head.value = chosen)}
         messages={messages}

@@ -10,7 +10,14 @@ export function matrixOf(
   slidingWindow = 0,
 ): AttentionMatrix {
   const kept: (Weights | undefined)[] = rows.map((row) => row && Float64Array.from(row));
-  return { id: '0/0', epoch: 0, length: rows.length, slidingWindow, row: (query) => kept[query] };
+  return {
+    id: '0/0',
+    epoch: 0,
+    length: rows.length,
+    slidingWindow,
+    has: (query) => kept[query] !== undefined,
+    row: (query) => kept[query],
+  };
 }
 
 /** A deterministic weight for each place; rows of a head add up to 1. */

@@ -2,10 +2,7 @@
 import axe from 'axe-core';
 import { render, type ComponentChild } from 'preact';
 import { expect, onTestFinished } from 'vitest';
-import '../../../web/lab/src/styles/tokens.css';
-import '../../../web/lab/src/styles/base.css';
-import '../../../web/lab/src/styles/controls.css';
-import '../../../web/lab/src/figures/figures.css';
+import '../../../web/lab/src/styles/index.css';
 
 export interface Mounted {
   readonly container: HTMLElement;

@@ -4,7 +4,6 @@ import { expect, test, vi } from 'vitest';
 import { userEvent } from 'vitest/browser';
 import {
   AttentionStore,
-  figureMessages,
   HeadTable,
   Thumbnails,
   TokenWeights,
@@ -12,11 +11,13 @@ import {
 import { levelOf } from '../../../web/lab/src/figures/colour-scale.js';
 import { rampCss } from '../../../web/lab/src/figures/palette.js';
 import { layoutThumbnails } from '../../../web/lab/src/figures/thumbnail-layout.js';
+import { figures as en } from '../../../web/lab/src/i18n/en-figures.js';
+import { figures as ru } from '../../../web/lab/src/i18n/ru-figures.js';
 import type { HeadRef } from '../../../web/lab/src/figures/types.js';
 import { evidenceOf, plain, weightRow } from './matrices.js';
 import { drawn, expectAccessible, mount, pixel } from './mount.js';
 
-const messages = figureMessages.en;
+const messages = en;
 
 function filledStore(length: number): AttentionStore {
   const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
@@ -32,7 +33,6 @@ function Tiles({ store, onSelect }: { store: AttentionStore; onSelect?: (head: H
     <Thumbnails
       store={store}
       mapStyle={plain}
-      theme="light"
       selected={selected}
       onSelect={(head) => {
         setSelected(head);
@@ -60,7 +60,7 @@ test('a thumbnail has the colours of its weights, and grows with the history', a
   expect(colour(1, 2, 3, 1, 4)).toBe(expected(weightRow(1, 2, 3)[1]!));
   const mean = (weightRow(1, 0, 3)[1]! + weightRow(1, 1, 3)[1]! + weightRow(1, 2, 3)[1]!) / 3;
   expect(colour(1, 3, 3, 1, 4)).toBe(expected(mean));
-  expect(container.textContent).toContain('4 rows, one weight a pixel.');
+  expect(container.textContent).toContain('4 rows, one pixel per weight.');
 
   store.append([1], evidenceOf({ nHeads: 3, layers: [0, 1], firstPosition: 4, nRows: 1 }));
   await drawn();
@@ -101,15 +101,14 @@ test('the names of columns and layers stay within their places at every size of 
   const sizes = new Set<number>();
   const figures = (
     <>
-      {(['en', 'ru'] as const).map((language) => (
+      {[en, ru].map((language) => (
         <Thumbnails
-          key={language}
+          key={language.locale}
           store={store}
           mapStyle={plain}
-          theme="light"
           selected={{ layer: 0, head: 0 }}
           onSelect={() => {}}
-          messages={figureMessages[language]}
+          messages={language}
         />
       ))}
     </>
@@ -122,16 +121,23 @@ test('the names of columns and layers stay within their places at every size of 
     sizes.add(tile);
     // Nothing is cut off where everything has room.
     if (tile > 24) expect(needed).toBeLessThanOrEqual(width);
-    for (const name of container.querySelectorAll('.kv-thumbnails-name')) {
-      const body = name.closest('.kv-thumbnails-body')!.getBoundingClientRect();
-      const place = name.getBoundingClientRect();
-      const range = document.createRange();
-      range.selectNodeContents(name);
-      const text = range.getBoundingClientRect();
-      const where = `“${name.textContent}” at ${tile} px`;
-      expect(text.left, where).toBeGreaterThanOrEqual(place.left);
-      expect(text.right, where).toBeLessThanOrEqual(place.right);
-      expect(place.right, where).toBeLessThanOrEqual(body.right);
+    for (const body of container.querySelectorAll('.kv-thumbnails-body')) {
+      const frame = body.getBoundingClientRect();
+      const names = [...body.querySelectorAll('.kv-thumbnails-name')].map((name) => ({
+        text: `“${name.textContent}” at ${tile} px`,
+        box: name.getBoundingClientRect(),
+      }));
+      const [columns, layers] = [names.slice(0, 13), names.slice(13)];
+      for (const { text, box } of names) {
+        expect(box.left, text).toBeGreaterThanOrEqual(frame.left);
+        expect(box.right, text).toBeLessThanOrEqual(frame.right);
+      }
+      columns.slice(1).forEach(({ text, box }, column) => {
+        expect(box.left, text).toBeGreaterThan(columns[column]!.box.right);
+      });
+      const firstTile = body.querySelector('[role="gridcell"]')!.getBoundingClientRect();
+      for (const { text, box } of layers)
+        expect(box.right, text).toBeLessThanOrEqual(firstTile.left);
     }
   }
   expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([24, 76]);
@@ -142,7 +148,7 @@ test('thumbnails of layers that lack rows say so', async () => {
   const store = new AttentionStore({ nLayers: 2, nHeads: 3 });
   store.append([1, 2, 3], evidenceOf({ nHeads: 3, layers: [0], firstPosition: 0, nRows: 3 }));
   const { container } = await mount(<Tiles store={store} />);
-  expect(container.textContent).toContain('Layer 1 shows 0 of 3 rows.');
+  expect(container.textContent).toContain('In 1 of 2 layers some rows were not captured.');
 });
 
 function Weights({
@@ -196,7 +202,7 @@ test('the numbers are read on hover and on focus', async () => {
   const readout = () => container.querySelector('.kv-readout')!.textContent!;
   await userEvent.hover(chip(1));
   const weight = weightRow(0, 1, 2)[1]!;
-  expect(readout()).toMatch(/^1 ·a, looked at with /);
+  expect(readout()).toMatch(/^1 ·a, attended to with /);
   expect(Math.fround(Number(readout().split('with ')[1]))).toBe(weight);
   await userEvent.click(chip(3));
   expect(chip(3).ariaSelected).toBe('true');
@@ -206,16 +212,16 @@ test('the numbers are read on hover and on focus', async () => {
   await userEvent.keyboard('{ArrowLeft}');
   expect(document.activeElement).toBe(chip(2));
   expect([chip(2).ariaSelected, chip(3).ariaSelected]).toEqual(['false', 'true']);
-  expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, looked at with [\d.]+$/);
+  expect(chip(2).getAttribute('aria-label')).toMatch(/^2 b, attended to with [\d.]+$/);
   expect(onAnnounce).toHaveBeenLastCalledWith(chip(2).getAttribute('aria-label'));
   await userEvent.keyboard('{Enter}');
   await drawn();
   expect(chip(2).ariaSelected).toBe('true');
   expect(chip(2).getAttribute('aria-label')).toMatch(
-    /^2 b, looked at with [\d.]+, looks back with [\d.]+$/,
+    /^2 b, attended to with [\d.]+, attends to it with [\d.]+$/,
   );
   await userEvent.keyboard('{End}');
-  expect(chip(4).getAttribute('aria-label')).toMatch(/^4 ·d, looks back with [\d.]+$/);
+  expect(chip(4).getAttribute('aria-label')).toMatch(/^4 ·d, attends to it with [\d.]+$/);
   await expectAccessible(container);
 });
 
@@ -238,7 +244,7 @@ test('the table has the scores of each head and their mean, and sorts by any col
     <HeadTable
       layer={3}
       scores={scores}
-      of={{ rows: 9 }}
+      of={{ rows: 8, length: 9 }}
       selected={{ layer: 3, head: 1 }}
       onSelect={onSelect}
       messages={messages}

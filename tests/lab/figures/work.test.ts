@@ -7,15 +7,15 @@ import {
   plotWork,
 } from '../../../web/lab/src/figures/work-scales.js';
 import {
-  avoided,
   countsOf,
+  difference,
   presentSteps,
   workSeries,
   type ReplayRun,
 } from '../../../web/lab/src/figures/work-series.js';
-import { figureMessages } from '../../../web/lab/src/figures/index.js';
 import { csv, headTableCsv, mapCsv, workCsv } from '../../../web/lab/src/figures/csv.js';
-import { exactDecimal, visibleToken } from '../../../web/lab/src/figures/format.js';
+import { exactDecimal, visibleToken } from '../../../web/lab/src/format.js';
+import { figures as en } from '../../../web/lab/src/i18n/en-figures.js';
 import { matrixOf } from './matrices.js';
 
 const dimensions = {
@@ -64,7 +64,7 @@ describe('workSeries', () => {
       [15, 36, 64, 100].map((n) => 8 * n),
     );
     expect(points.map(({ cached }) => cached.milliseconds)[0]).toBe(steps[0]!.milliseconds);
-    expect(avoided(points[3]!, 'scores')).toBe(8 * (174 - 36));
+    expect(difference(points[3]!, 'scores')).toBe(8 * (174 - 36));
     expect(points.every(({ replayMeasured }) => replayMeasured)).toBe(true);
   });
 
@@ -92,8 +92,23 @@ describe('workSeries', () => {
     const points = workSeries(config, steps, [{ ...last, milliseconds: 10 }]);
     expect(points.map(({ replayMeasured }) => replayMeasured)).toEqual([false, false, false, true]);
     const products = replays.map(({ work }) => countsOf(work).multiplyAdds);
-    expect(points[0]!.replay.milliseconds).toBeCloseTo((10 * products[0]!) / products[3]!, 12);
+    // The prefill is the same pass with and without a cache.
+    expect(points[0]!.replay.milliseconds).toBe(steps[0]!.milliseconds);
+    expect(points[1]!.replay.milliseconds - points[0]!.replay.milliseconds).toBeCloseTo(
+      (10 * products[1]!) / products[3]!,
+      12,
+    );
     expect(points[3]!.replay.milliseconds - points[2]!.replay.milliseconds).toBeCloseTo(10, 12);
+  });
+
+  test('credits a prefill with nothing: the cache saves no work and no time there', async () => {
+    const { config, steps, replays } = await realRun();
+    for (const runs of [[], replays.slice(3), replays]) {
+      const [prefill] = workSeries(config, steps, runs);
+      for (const metric of ['causalScores', 'multiplyAdds'] as const)
+        expect(difference(prefill!, metric)).toBe(0);
+      expect(difference(prefill!, 'milliseconds') || 0).toBe(0);
+    }
   });
 
   test('leaves out the calls of a branch that was cut off', () => {
@@ -159,6 +174,21 @@ describe('plotWork', () => {
     expect(areaPath(plot.points)).toBe('');
   });
 
+  test('shades only where the replays cost more, up to the crossing of the lines', () => {
+    const between = (cachedY: number, replayY: number, x: number) => ({
+      point: points[0]!,
+      x,
+      cachedY,
+      replayY,
+    });
+    // Smaller y is more work. The cache costs more at 0, the replays at 10 and 20.
+    const path = areaPath([between(10, 30, 0), between(20, 0, 10), between(30, 0, 20)]);
+    expect(path).toBe(
+      'M5.00 15.00L10.00 0.00L10.00 20.00ZM10.00 20.00L10.00 0.00L20.00 0.00L20.00 30.00Z',
+    );
+    expect(areaPath([between(10, 30, 0), between(10, 30, 10)])).toBe('');
+  });
+
   test('marks the ends, every replay that was run, and of the others what has room', () => {
     const plot = plotWork(points, 'scores', 'linear', 160, 300, 'en');
     const marked = markedPoints(plot.points, 30).map(({ point }) => point.length);
@@ -180,13 +210,13 @@ describe('CSV', () => {
   });
   test('of scores and of work has a line for each head and each prefix', async () => {
     const scores = [{ entropy: 1, previous: 0.5, first: 0.25, induction: NaN }];
-    expect(headTableCsv(scores, figureMessages.en).split('\r\n')[1]).toBe('0,1,0.5,0.25,');
+    expect(headTableCsv(scores, en).split('\r\n')[1]).toBe('0,1,0.5,0.25,');
     const { config, steps, replays } = await realRun();
-    const lines = workCsv(workSeries(config, steps, replays), figureMessages.en)
+    const lines = workCsv(workSeries(config, steps, replays), en)
       .trim()
       .split('\r\n');
     expect(lines.length).toBe(5);
-    expect(lines[1]).toMatch(/^5,prefill,measured,120,200,80,/);
+    expect(lines[1]).toMatch(/^5,prefill,measured,120,120,0,120,200,80,/);
   });
 });
 
@@ -203,29 +233,5 @@ describe('numbers and tokens as text', () => {
   test('visibleToken shows white space', () => {
     expect(visibleToken(' a\n')).toBe('·a↵');
     expect(visibleToken('')).toBe('∅');
-  });
-});
-
-describe('messages', () => {
-  const leaves = (value: object, path = ''): string[] =>
-    Object.entries(value).flatMap(([key, entry]) =>
-      typeof entry === 'object'
-        ? leaves(entry as object, `${path}${key}.`)
-        : `${path}${key}:${typeof entry}`,
-    );
-  test('are the same set in both languages, none empty', () => {
-    expect(leaves(figureMessages.ru)).toEqual(leaves(figureMessages.en));
-    expect(JSON.stringify(figureMessages)).not.toContain('""');
-  });
-  test('Russian counts agree in number', () => {
-    const { ru } = figureMessages;
-    expect([1, 2, 5, 11, 21, 22].map((n) => ru.thumbnails.caption(1, n).split(',')[0])).toEqual([
-      '1 строка',
-      '2 строки',
-      '5 строк',
-      '11 строк',
-      '21 строка',
-      '22 строки',
-    ]);
   });
 });

@@ -16,7 +16,7 @@ import { WorkKeyMark, workKey, WorkMarks } from './work-marks.js';
 import { plotWork, type WorkAxes } from './work-scales.js';
 import type { WorkMetric, WorkPoint } from './work-series.js';
 
-/** A map with up to this many cells along a side is made of rectangles, a larger one of an image. */
+/** A map of up to this many cells along a side is made of rectangles, a larger one of an image. */
 const MAX_RECTANGLES = 48;
 const PADDING = 16;
 const TITLE = 28;

@@ -124,7 +124,7 @@ export function HeadTable({ layer, scores, of, selected, onSelect, messages }: H
   );
 }
 
-/** What the scores are averaged over. Row 0 never counts: its scores are the same for every head. */
+/** What the scores are averaged over. Row 0 never counts: all heads score the same there. */
 function describe(of: HeadTableProps['of'], text: FigureMessages['table']): string {
   if ('place' in of) return text.oneRow(of.place);
   if (of.rows === 0) return text.noRows;

@@ -1,5 +1,6 @@
-// The drawing of the chart of avoided work, for the page and for exports: axes, lines, marks, key. A disc is what the cache did, a filled square a replay that was run, an open diamond one
-// that was computed.
+// The drawing of the chart of avoided work, for the page and for exports: axes, lines, marks, key.
+// A disc is the work with the cache, a filled square a replay that was run, an open diamond a
+// computed one.
 import type { FigureMessages } from '../i18n/en-figures.js';
 import { areaPath, linePath, markedPoints, type PlotPoint, type WorkPlot } from './work-scales.js';
 import type { WorkMetric } from './work-series.js';

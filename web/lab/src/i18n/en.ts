@@ -342,7 +342,7 @@ export const en = {
       example: (T: number, heads: number, cached: string, replay: string, avoided: string) =>
         `For this model (${heads} heads in all) at T = ${T}, one token at a time: ${replay} − ${cached} = ${avoided} = ${heads} × (${T}³ − ${T})/3 scores avoided.`,
       run: (prefilled: number, T: number, cached: string, replay: string) =>
-        `This run began with a prefill of ${plural(prefilled, 'token', 'tokens')} and has ${T} now: ${cached} scores with the cache, ${replay} with replays, as in the chart.`,
+        `This run began with a prefill of ${plural(prefilled, 'token', 'tokens')} and has ${T} now: ${cached} scores with the cache, ${replay} with replays, as the chart of scores (full grid) shows.`,
     },
   },
 

@@ -346,7 +346,7 @@ export const ru: Messages = {
       example: (T, heads, cached, replay, avoided) =>
         `Для этой модели (голов всего ${heads}) при T = ${T}, по одному токену: ${replay} − ${cached} = ${avoided} = ${heads} × (${T}³ − ${T})/3 сбережённых оценок.`,
       run: (prefilled, T, cached, replay) =>
-        `Этот пример начался с prefill (${tokens(prefilled)}) и дошёл до ${T}: ${cached} оценок с кэшем, ${replay} с прогонами, как на графике.`,
+        `Этот пример начался с prefill (${tokens(prefilled)}) и дошёл до ${T}: ${cached} оценок с кэшем, ${replay} с прогонами, как и на графике оценок (полная сетка).`,
     },
   },
 

@@ -1,6 +1,13 @@
 // The next token: the most likely one, a drawn one, or one picked from the list. Or play on.
 import { numbers, text } from '../i18n/index.js';
-import { decodeGreedy, decodeSampled, decodeToken, obstacle, reset } from '../state/forward.js';
+import {
+  decodeGreedy,
+  decodeSampled,
+  decodeToken,
+  obstacle,
+  reset,
+  undoClear,
+} from '../state/forward.js';
 import { ending, play, stopPlaying } from '../state/play.js';
 import {
   busy,

@@ -1,5 +1,5 @@
-// The state of the page in its address: a link repeats the same run of a built-in model and shows the
-// same head, position and language.
+// The state of the page in its address: a link repeats the same run of a built-in model, and shows
+// the same head, position and language.
 import { effect } from '@preact/signals';
 import { builtInIds } from './models.js';
 import { locale } from '../settings.js';

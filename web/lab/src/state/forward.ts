@@ -114,7 +114,6 @@ async function forward(
     };
     attention.value?.append([...tokens], evidence);
     hasLogits.value = true;
-    unpin();
   });
 }
 
@@ -144,8 +143,8 @@ async function clear(): Promise<void> {
 }
 
 /**
- * Brings back the run that was cleared, and clears the present one. Its rows are computed again; all
- * that was shown of it was kept.
+ * Brings back the run that was cleared, and clears the present one. The rows are computed again;
+ * everything shown about them was kept.
  */
 export const undoClear = (): Promise<boolean> =>
   run('prefill', 'run', async (options) => {
