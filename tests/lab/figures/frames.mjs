@@ -31,7 +31,6 @@ const server = await createServer({
       'preact/hooks',
       'preact/jsx-runtime',
       '@huggingface/jinja',
-      '@huggingface/tokenizers',
       'wasm-feature-detect',
     ],
   },

@@ -226,10 +226,16 @@ const configs: Case[] = [
     breaks: config('tie_word_embeddings', 'no'),
   },
   {
-    name: 'EOS outside the vocabulary',
+    name: 'EOS that is a name',
     code: 'invalid_file',
-    says: ['eos_token_id', 'is 6'],
-    breaks: config('eos_token_id', [2, 6]),
+    says: ['eos_token_id', '"</s>"', 'an id or a list of ids'],
+    breaks: config('eos_token_id', ['</s>']),
+  },
+  {
+    name: 'weights in FP8',
+    code: 'unsupported_file',
+    says: ['quantization_config.quant_method', '"fp8"'],
+    breaks: config('quantization_config', { quant_method: 'fp8', fmt: 'e4m3' }),
   },
   {
     name: 'layers of two kinds',
@@ -404,12 +410,6 @@ const tensors: Case[] = [
     code: 'invalid_file',
     says: ['lm_head', 'absent'],
     breaks: (model) => void delete model.tensors['lm_head.weight'],
-  },
-  {
-    name: 'head beside a tied embedding',
-    code: 'unsupported_file',
-    says: ['"lm_head.weight"'],
-    breaks: config('tie_word_embeddings', true),
   },
   {
     name: 'extra tensor',

@@ -4,6 +4,7 @@
  * weight has been read.
  */
 import type { TokenizerData } from '../text/tokenizer-data.js';
+import { isKvLensError, type KvLensError } from '../errors.js';
 import type { Config, DType, ParameterSpec } from '../types.js';
 import { dtypes } from './dtypes.js';
 import { invalid, show, unsupported } from './file-errors.js';
@@ -29,6 +30,19 @@ export interface CheckpointTensor {
 /** A file format. */
 export type CheckpointFormat = 'gguf' | 'safetensors' | 'llama2c';
 
+/**
+ * Something in a file that kvlens set aside because the model is complete without it, or that it
+ * had to choose about.
+ */
+export interface CheckpointWarning {
+  readonly file: string;
+  readonly field: string;
+  /** The value found. */
+  readonly value: string;
+  /** One sentence: what was found and what kvlens does about it. */
+  readonly message: string;
+}
+
 /** A model on disk or on a server, fully described and checked before any weight is loaded. */
 export interface Checkpoint {
   readonly format: CheckpointFormat;
@@ -43,6 +57,10 @@ export interface Checkpoint {
   readonly totalBytes: number;
   /** Undefined if the checkpoint has none. */
   readonly tokenizer: TokenizerData | undefined;
+  /** Why there is no tokenizer although the checkpoint has one. */
+  readonly tokenizerProblem: KvLensError | undefined;
+  /** In the order in which they were found. */
+  readonly warnings: readonly CheckpointWarning[];
   /** Source of the chat template, if the checkpoint has one. */
   readonly chatTemplate: string | undefined;
   /** The file's metadata, for display. */
@@ -164,4 +182,34 @@ export function bindTensors(
 /** Sum of the tensors' bytes. */
 export function totalBytesOf(tensors: readonly CheckpointTensor[]): number {
   return tensors.reduce((sum, tensor) => sum + tensor.byteLength, 0);
+}
+
+/** Collects the warnings about one checkpoint. */
+export class Warnings {
+  readonly list: CheckpointWarning[] = [];
+
+  /** `consequence` completes the sentence "FIELD is VALUE; ...". */
+  add(file: string, field: string, value: unknown, consequence: string): void {
+    const shown = show(value);
+    const message = `${file}: ${field} is ${shown}; ${consequence}`;
+    this.list.push({ file, field, value: shown, message });
+  }
+}
+
+/**
+ * The tokenizer that `read` returns. A tokenizer that kvlens does not support leaves the weights
+ * usable: then the result is the reason, which is also a warning.
+ */
+export async function tokenizerOrProblem<T extends TokenizerData>(
+  file: string,
+  warnings: Warnings,
+  read: () => T | undefined | Promise<T | undefined>,
+): Promise<{ tokenizer: T | undefined; tokenizerProblem: KvLensError | undefined }> {
+  try {
+    return { tokenizer: await read(), tokenizerProblem: undefined };
+  } catch (error) {
+    if (!isKvLensError(error) || !/^unsupported_/.test(error.code)) throw error;
+    warnings.add(file, 'tokenizer', error.message, 'text cannot be used with this model');
+    return { tokenizer: undefined, tokenizerProblem: error };
+  }
 }

@@ -6,7 +6,15 @@
  * logits.
  */
 import type { Config, RopePairing } from '../types.js';
-import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from './checkpoint.js';
+import {
+  bindTensors,
+  checkConfig,
+  limits,
+  tokenizerOrProblem,
+  totalBytesOf,
+  Warnings,
+  type Checkpoint,
+} from './checkpoint.js';
 import { GgufMetadata, readGguf, type GgufFile } from './gguf.js';
 import { ggufChatTemplate, ggufTokenizer } from './gguf-tokenizer.js';
 import { own } from './json.js';
@@ -17,19 +25,19 @@ import { checkTensorTable, type FileTensor } from './tensor-table.js';
 
 interface Architecture {
   readonly pairing: RopePairing;
-  /** 'either': as the tensors show. */
+  /** `either`: the tensors show it. */
   readonly qkvBias: boolean | 'either';
   readonly qkNorm: boolean;
 }
 
-// The converters permute the rows of q and k of llama checkpoints for interleaved pairs.
+// Converters permute the rows of q and k of llama checkpoints for interleaved pairs.
 const architectures: Readonly<Record<string, Architecture>> = {
   llama: { pairing: 'interleaved', qkvBias: 'either', qkNorm: false },
   qwen2: { pairing: 'half_split', qkvBias: true, qkNorm: false },
   qwen3: { pairing: 'half_split', qkvBias: false, qkNorm: true },
 };
 
-// Keys after the architecture's prefix that are read below.
+// Keys after the prefix of the architecture that are read below.
 const readKeys = new Set([
   'block_count',
   'context_length',
@@ -48,9 +56,14 @@ const readKeys = new Set([
   'rope.scaling.factor',
   'rope.scale_linear',
 ]);
-// Keys that say how the model came about and have no effect of their own.
-const inertKeys = new Set(['rope.scaling.original_context_length', 'rope.scaling.finetuned']);
-// Keys that are accepted with the one value that has no effect.
+// Keys that do not change the logits.
+const inertKeys = new Set([
+  'rope.scaling.original_context_length',
+  'rope.scaling.finetuned',
+  'pooling_type',
+  'classifier.output_labels',
+]);
+// Keys that are accepted with the only value that has no effect.
 const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['expert_count', 0],
   ['expert_used_count', 0],
@@ -65,7 +78,7 @@ const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
 ]);
 
 /**
- * Describes the model in a GGUF file; `open` finds the other files of a split one by name.
+ * Describes the model in a GGUF file. `open` finds the other files of a split one by name.
  * Errors: invalid_file, unsupported_file, truncated_file, missing_file and those of the sources.
  */
 export async function ggufCheckpoint(
@@ -88,9 +101,11 @@ export async function ggufCheckpoint(
   const factorTensor = tensors.find((tensor) => tensor.name === 'rope_freqs.weight');
   const weights = tensors.filter((tensor) => tensor !== factorTensor);
   const names = new Set(weights.map((tensor) => tensor.name));
-  const tokenizer = ggufTokenizer(metadata);
-  const tokenCount = tokenizer?.tokens.length;
-  const shape = readShape(metadata, architecture, tokenCount);
+  const warnings = new Warnings();
+  const tokenizer = await tokenizerOrProblem(file, warnings, () =>
+    ggufTokenizer(metadata, warnings),
+  );
+  const shape = readShape(metadata, architecture, warnings);
   const scaling = linearFactors(linearScale(metadata, architecture), shape.headDim);
   const freqFactors = factorTensor
     ? multiply(await readFactors(factorTensor, shape.headDim, signal), scaling)
@@ -119,7 +134,8 @@ export async function ggufCheckpoint(
     config,
     tensors: bound,
     totalBytes: totalBytesOf(bound),
-    tokenizer,
+    ...tokenizer,
+    warnings: warnings.list,
     chatTemplate: ggufChatTemplate(metadata),
     metadata: displayed(first),
   };
@@ -137,13 +153,16 @@ function checkKeys(metadata: GgufMetadata, architecture: string): void {
   }
 }
 
-/** Everything of a Config that is a number in the metadata. */
-function readShape(metadata: GgufMetadata, architecture: string, tokenCount: number | undefined) {
+/** The fields of a Config that are numbers in the metadata. */
+function readShape(metadata: GgufMetadata, architecture: string, warnings: Warnings) {
   const { file } = metadata;
+  const nLayers = metadata.integer(`${architecture}.block_count`, 1, limits.nLayers);
   const integer = (name: string, most: number, fallback?: number, least = 1) =>
     metadata.integer(`${architecture}.${name}`, least, most, fallback);
   const dModel = integer('embedding_length', limits.dModel);
-  const nHeads = integer('attention.head_count', limits.nHeads);
+  const perLayer = (name: string, most: number, fallback?: number) =>
+    metadata.integerPerLayer(`${architecture}.${name}`, 1, most, nLayers, fallback);
+  const nHeads = perLayer('attention.head_count', limits.nHeads);
   const keyLength = `${architecture}.attention.key_length`;
   if (!metadata.has(keyLength) && dModel % nHeads !== 0) {
     const allowed = `a multiple of ${architecture}.attention.head_count ${nHeads}`;
@@ -157,26 +176,28 @@ function readShape(metadata: GgufMetadata, architecture: string, tokenCount: num
       throw unsupported(file, `${architecture}.${name}`, value, supported);
     }
   }
-  const vocabSize = integer('vocab_size', limits.vocabSize, tokenCount);
-  if (tokenCount !== undefined && tokenCount !== vocabSize) {
-    const allowed = `${tokenCount}, the length of tokenizer.ggml.tokens`;
-    throw invalid(file, `${architecture}.vocab_size`, vocabSize, allowed);
+  const tokens = metadata.raw('tokenizer.ggml.tokens');
+  const tokenCount = Array.isArray(tokens) && tokens.length > 0 ? tokens.length : undefined;
+  const vocabKey = `${architecture}.vocab_size`;
+  const declared = metadata.integer(vocabKey, 1, limits.vocabSize, tokenCount);
+  if (tokenCount !== undefined && declared !== tokenCount) {
+    warnings.add(file, vocabKey, declared, `tokenizer.ggml.tokens has ${tokenCount} tokens`);
   }
   return {
-    nLayers: integer('block_count', limits.nLayers),
+    nLayers,
     nHeads,
-    nKvHeads: integer('attention.head_count_kv', limits.nHeads, nHeads),
+    nKvHeads: perLayer('attention.head_count_kv', limits.nHeads, nHeads),
     headDim,
     dModel,
-    dFf: integer('feed_forward_length', limits.dFf),
-    vocabSize,
+    dFf: perLayer('feed_forward_length', limits.dFf),
+    vocabSize: tokenCount ?? declared,
     maxSeqLen: integer('context_length', limits.maxSeqLen),
     rmsNormEps: metadata.positive(`${architecture}.attention.layer_norm_rms_epsilon`),
     slidingWindow: integer('attention.sliding_window', limits.maxSeqLen, 0, 0),
   };
 }
 
-/** Linear scaling is the format's default type; its factor had another key before. */
+/** Linear scaling is the default type of the format. Its factor once had another key. */
 function linearScale(metadata: GgufMetadata, architecture: string): number {
   const typeKey = `${architecture}.rope.scaling.type`;
   const type = metadata.string(typeKey) ?? 'linear';
@@ -244,7 +265,7 @@ function canonicalName(name: string): string | undefined {
   return known && `layers.${index}.${known}`;
 }
 
-/** The tensors of this file and, where it is the first of a split model, of the others. */
+/** The tensors of this file and, if it is the first of a split model, of the others. */
 async function allTensors(
   first: GgufFile,
   metadata: GgufMetadata,
@@ -252,8 +273,8 @@ async function allTensors(
   signal: AbortSignal | undefined,
 ): Promise<readonly FileTensor[]> {
   const file = first.source.name;
-  const count = metadata.integer('split.count', 1, 99999, 1);
-  if (count === 1) return first.tensors;
+  const count = metadata.integer('split.count', 0, 99999, 1);
+  if (count <= 1) return first.tensors;
   if (metadata.integer('split.no', 0, count - 1) !== 0) {
     const allowed = '0: a split model is opened by its first file';
     throw invalid(file, 'split.no', metadata.raw('split.no'), allowed);

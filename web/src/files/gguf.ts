@@ -365,6 +365,30 @@ export class GgufMetadata extends Fields {
     return this.values.keys() as IterableIterator<string>;
   }
 
+  /**
+   * An integer in `[least, most]` that every layer has: one number, or a list with one per layer.
+   * Errors: unsupported_file if the layers differ.
+   */
+  integerPerLayer(
+    key: string,
+    least: number,
+    most: number,
+    nLayers: number,
+    fallback?: number,
+  ): number {
+    const list = this.raw(key);
+    if (!Array.isArray(list)) return this.integer(key, least, most, fallback);
+    const [first] = list as readonly GgufValue[];
+    const isInRange = typeof first === 'number' && first >= least && first <= most;
+    if (list.length !== nLayers || !isInRange || !Number.isInteger(first)) {
+      const allowed = `an integer from ${least} to ${most}, or one for each of ${nLayers} layers`;
+      throw this.invalid(key, list, allowed);
+    }
+    const other = list.findIndex((value) => value !== first);
+    if (other < 0) return first;
+    throw unsupported(this.file, `${key} of layer ${other}`, list[other], `${first}, as layer 0`);
+  }
+
   strings(key: string): readonly string[] | undefined {
     return this.list(key, 'string') as readonly string[] | undefined;
   }

@@ -1,11 +1,11 @@
 /**
  * Hugging Face config.json of llama, mistral, qwen2 and qwen3 as a Config.
  *
- * Fields that change the computation are read or must have the one value that kvlens computes; a
- * field that is absent has the default of its model class.
+ * Fields that change the computation are read, or must have the only value that kvlens computes. An
+ * absent field has the default of its model class.
  */
 import type { Config, RopeSpec } from '../types.js';
-import { checkConfig, limits } from './checkpoint.js';
+import { checkConfig, limits, type Warnings } from './checkpoint.js';
 import { isObject, own, type JsonFields } from './json.js';
 import { invalid, unsupported } from './file-errors.js';
 import { linearFactors, llama3Factors } from './rope.js';
@@ -13,9 +13,9 @@ import { linearFactors, llama3Factors } from './rope.js';
 interface Family {
   readonly qkvBias: boolean;
   readonly qkNorm: boolean;
-  /** Whether `sliding_window` holds by itself, or only together with `use_sliding_window`. */
+  /** Whether `sliding_window` applies alone, or only together with `use_sliding_window`. */
   readonly windowAlone: boolean;
-  /** Whether num_key_value_heads and head_dim may be left out. */
+  /** Whether num_key_value_heads and head_dim may be absent. */
   readonly derivesHeads: boolean;
 }
 
@@ -26,8 +26,7 @@ const families: Readonly<Record<string, Family>> = {
   qwen3: { qkvBias: false, qkNorm: true, windowAlone: false, derivesHeads: false },
 };
 
-// Fields that are accepted only with a value that has no effect; each is absent in most
-// checkpoints.
+// Fields that are accepted only with a value that has no effect. Most checkpoints lack them.
 const neutral: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['attention_bias', [false]],
   ['mlp_bias', [false]],
@@ -44,7 +43,6 @@ const neutral: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonl
   ['n_routed_experts', [0]],
   ['num_experts_per_tok', [0]],
   ['no_rope_layers', []],
-  ['quantization_config', []],
   ['compression_config', []],
   ['is_encoder_decoder', [false]],
   ['add_cross_attention', [false]],
@@ -63,6 +61,7 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Co
     throw unsupported(file, 'model_type', fields.raw('model_type'), supported);
   }
   checkNeutral(fields);
+  checkQuantization(fields);
   const activation = fields.string('hidden_act') ?? 'silu';
   if (activation !== 'silu' && activation !== 'swish') {
     throw unsupported(file, 'hidden_act', activation, 'silu');
@@ -76,7 +75,7 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Co
   if (fields.raw('head_dim') === undefined && dModel % nHeads !== 0) {
     throw invalid(file, 'hidden_size', dModel, `a multiple of num_attention_heads ${nHeads}`);
   }
-  // Qwen 3's class default is 128, whatever the width: its checkpoints always tell.
+  // The class default of Qwen 3 is 128 for any width, but its checkpoints always state it.
   const headDim = integer(
     'head_dim',
     limits.headDim,
@@ -91,7 +90,7 @@ export function hfConfig(fields: JsonFields): { architecture: string; config: Co
     dFf: integer('intermediate_size', limits.dFf),
     vocabSize: integer('vocab_size', limits.vocabSize),
     maxSeqLen: integer('max_position_embeddings', limits.maxSeqLen),
-    rmsNormEps: fields.positive('rms_norm_eps'),
+    rmsNormEps: fields.positive('rms_norm_eps', 1e-6),
     rope: ropeSpec(fields, headDim),
     qkvBias: family.qkvBias,
     qkNorm: family.qkNorm,
@@ -113,6 +112,15 @@ function checkNeutral(fields: JsonFields): void {
     const supported = allowed.length > 0 ? allowed.join(' or ') : 'no such field';
     throw unsupported(fields.file, field, value, supported);
   }
+}
+
+/** Quantised checkpoints, such as FP8 with scales, are refused by the name of their method. */
+function checkQuantization(fields: JsonFields): void {
+  const quantization = fields.raw('quantization_config');
+  if (quantization === undefined) return;
+  const method = isObject(quantization) ? quantization['quant_method'] : quantization;
+  const field = 'quantization_config.quant_method';
+  throw unsupported(fields.file, field, method, 'weights in F64, F32, F16 or BF16');
 }
 
 /** `rope_parameters` holds what older files spread over `rope_theta` and `rope_scaling`. */
@@ -147,7 +155,7 @@ function ropeSpec(fields: JsonFields, headDim: number): RopeSpec {
   return { pairing, theta, freqFactors: llama3Factors(parameters, theta, headDim) };
 }
 
-// A field beyond these belongs to another kind of RoPE; parameters a layer type are nested fields.
+// Other fields belong to other kinds of RoPE. Parameters per layer type are nested fields.
 const ropeFields = new Set([
   'rope_type',
   'type',
@@ -168,11 +176,11 @@ function checkRopeFields(scaling: JsonFields): void {
   }
 }
 
-/** One window for every layer, or none; layers of different kinds are not supported. */
+/** The window of every layer, or 0. Layers of different kinds are not supported. */
 function slidingWindow(fields: JsonFields, family: Family): number {
   const { file } = fields;
   const used = family.windowAlone || fields.boolean('use_sliding_window', false);
-  // Mistral's class has a window of 4096 where config.json is silent, and none where it says null.
+  // The class of Mistral has a window of 4096 if the field is absent, and none if it is null.
   const silent = family.windowAlone && !fields.has('sliding_window') ? 4096 : 0;
   const window = fields.integer('sliding_window', 0, limits.maxSeqLen, silent);
   const result = used ? window : 0;
@@ -186,7 +194,7 @@ function slidingWindow(fields: JsonFields, family: Family): number {
       throw unsupported(file, 'layer_types', other, `${expected} in every layer`);
     }
   } else if (result > 0 && !family.windowAlone) {
-    // Without layer_types the layers from max_window_layers on have the window.
+    // Without layer_types, the layers from max_window_layers on have the window.
     const full = fields.integer('max_window_layers', 0, limits.nLayers, 28);
     if (full >= nLayers) return 0;
     if (full > 0) throw unsupported(file, 'max_window_layers', full, `0, or at least ${nLayers}`);
@@ -194,16 +202,22 @@ function slidingWindow(fields: JsonFields, family: Family): number {
   return result;
 }
 
-/** `eos_token_id` of a config.json or generation_config.json: one id, a list, or none. */
-export function hfStopIds(fields: JsonFields, vocabSize: number): number[] {
+/**
+ * `eos_token_id` of a config.json or generation_config.json: one id, a list, or none. An id outside
+ * the vocabulary is never sampled and is left out with a warning. Errors: invalid_file.
+ */
+export function hfStopIds(fields: JsonFields, vocabSize: number, warnings: Warnings): number[] {
   const value = fields.raw('eos_token_id');
   const ids: unknown[] = value === undefined ? [] : Array.isArray(value) ? value : [value];
-  for (const id of ids) {
-    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id >= vocabSize) {
-      throw invalid(fields.file, 'eos_token_id', id, `an id from 0 to ${vocabSize - 1}`);
+  return ids.filter((id): id is number => {
+    if (typeof id !== 'number' || !Number.isInteger(id)) {
+      throw invalid(fields.file, 'eos_token_id', id, 'an id or a list of ids');
     }
-  }
-  return ids as number[];
+    if (id >= 0 && id < vocabSize) return true;
+    const consequence = `it is outside the vocabulary of ${vocabSize}, and nothing ends with it`;
+    warnings.add(fields.file, 'eos_token_id', id, consequence);
+    return false;
+  });
 }
 
 /** Scalar fields, for display. */

@@ -7,7 +7,15 @@
  */
 import { TokenType, type SentencePieceData } from '../text/tokenizer-data.js';
 import type { Config } from '../types.js';
-import { bindTensors, checkConfig, limits, totalBytesOf, type Checkpoint } from './checkpoint.js';
+import {
+  bindTensors,
+  checkConfig,
+  limits,
+  tokenizerOrProblem,
+  totalBytesOf,
+  Warnings,
+  type Checkpoint,
+} from './checkpoint.js';
 import { invalid, unsupported } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 import type { FileTensor } from './tensor-table.js';
@@ -28,6 +36,8 @@ export async function llama2cCheckpoint(
   const config = readConfig(source, new DataView(header.buffer, header.byteOffset, headerBytes));
   const tensors = layOut(source, config);
   const bound = bindTensors(source.name, config, tensors, (name) => name);
+  const warnings = new Warnings();
+  const read = async () => tokenizer && readTokenizer(tokenizer, config.vocabSize, signal);
   return {
     format: 'llama2c',
     architecture: 'llama',
@@ -35,7 +45,8 @@ export async function llama2cCheckpoint(
     config,
     tensors: bound,
     totalBytes: totalBytesOf(bound),
-    tokenizer: tokenizer && (await readTokenizer(tokenizer, config.vocabSize, signal)),
+    ...(await tokenizerOrProblem(tokenizer?.name ?? source.name, warnings, read)),
+    warnings: warnings.list,
     chatTemplate: undefined,
     metadata: new Map(),
   };

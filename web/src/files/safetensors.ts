@@ -8,7 +8,12 @@ import { dtypeByName } from './dtypes.js';
 import { isObject, parseJson } from './json.js';
 import { invalid, unsupported } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
-import { checkTensorTable, tensorBytes, type FileTensor } from './tensor-table.js';
+import {
+  checkTensorTable,
+  tensorBytes,
+  type FileTensor,
+  type TensorRange,
+} from './tensor-table.js';
 
 const longestHeader = 100_000_000; // the limit of the reference implementation
 
@@ -21,11 +26,13 @@ export interface SafetensorsFile {
 }
 
 /**
- * Reads the table of a safetensors file.
+ * Reads the table of a safetensors file. Tensors whose name `skip` accepts are left out, whatever
+ * their type.
  * Errors: invalid_file, unsupported_file (a dtype), truncated_file and those of the source.
  */
 export async function readSafetensors(
   source: ByteSource,
+  skip: (name: string) => boolean = () => false,
   signal?: AbortSignal,
 ): Promise<SafetensorsFile> {
   const file = source.name;
@@ -38,43 +45,52 @@ export async function readSafetensors(
   const header = parseJson(file, 'header', await source.read(8, Number(length), signal));
 
   const tensors: FileTensor[] = [];
+  const ranges: TensorRange[] = []; // of all tensors
   const metadata = new Map<string, string>();
   for (const [name, entry] of Object.entries(header)) {
     if (!isObject(entry)) throw invalid(file, name, entry, 'an object');
     if (name === '__metadata__') {
       for (const [key, value] of Object.entries(entry)) metadata.set(key, String(value));
     } else {
-      tensors.push(parseEntry(source, name, entry, dataOffset));
+      const range = parseRange(source, name, entry, dataOffset);
+      ranges.push(range);
+      if (!skip(name)) tensors.push(parseEntry(range, entry));
     }
   }
-  checkTensorTable(tensors);
-  checkCover(source, tensors, dataOffset);
+  checkTensorTable(ranges);
+  checkCover(source, ranges, dataOffset);
   return { source, tensors, metadata };
 }
 
-function parseEntry(
+function parseRange(
   source: ByteSource,
   name: string,
   entry: Readonly<Record<string, unknown>>,
   dataOffset: number,
-): FileTensor {
-  const file = source.name;
-  const { dtype: typeName, shape, data_offsets: range } = entry;
+): TensorRange {
+  const range = entry['data_offsets'];
+  if (!isNumberList(range) || range.length !== 2 || range[1]! < range[0]!) {
+    throw invalid(source.name, `data_offsets of ${name}`, range, '[begin, end]');
+  }
+  const [begin = 0, end = 0] = range;
+  return { name, source, byteOffset: dataOffset + begin, byteLength: end - begin };
+}
+
+function parseEntry(range: TensorRange, entry: Readonly<Record<string, unknown>>): FileTensor {
+  const { name } = range;
+  const file = range.source.name;
+  const { dtype: typeName, shape } = entry;
   const dtype = typeof typeName === 'string' ? dtypeByName(typeName) : undefined;
   if (dtype === undefined || !/^B?F(16|32|64)$/.test(String(typeName))) {
     throw unsupported(file, `dtype of ${name}`, typeName, 'F64, F32, F16 and BF16');
   }
   if (!isNumberList(shape)) throw invalid(file, `shape of ${name}`, shape, 'a list of sizes');
-  if (!isNumberList(range) || range.length !== 2) {
-    throw invalid(file, `data_offsets of ${name}`, range, '[begin, end]');
-  }
   const byteLength = tensorBytes(file, name, dtype, shape);
-  const [begin = 0, end = 0] = range;
-  if (end - begin !== byteLength) {
+  if (range.byteLength !== byteLength) {
     const allowed = `${byteLength} bytes, as dtype and shape say`;
-    throw invalid(file, `data_offsets of ${name}`, range, allowed);
+    throw invalid(file, `data_offsets of ${name}`, entry['data_offsets'], allowed);
   }
-  return { name, dtype, shape, source, byteOffset: dataOffset + begin, byteLength };
+  return { ...range, dtype, shape };
 }
 
 function isNumberList(value: unknown): value is number[] {
@@ -82,7 +98,7 @@ function isNumberList(value: unknown): value is number[] {
 }
 
 /** Ranges do not overlap, so they cover the data if their sizes add up to the end of the file. */
-function checkCover(source: ByteSource, tensors: readonly FileTensor[], dataOffset: number): void {
+function checkCover(source: ByteSource, tensors: readonly TensorRange[], dataOffset: number): void {
   let end = dataOffset;
   for (const tensor of tensors) end += tensor.byteLength;
   if (end > source.size) throw truncated(source.name, end, source.size);

@@ -7,17 +7,21 @@ import { dtypes } from './dtypes.js';
 import { invalid } from './file-errors.js';
 import { truncated, type ByteSource } from './source.js';
 
-/** A tensor as its file describes it. */
-export interface FileTensor {
+/** The place of a tensor in its file. */
+export interface TensorRange {
   /** Name in the file. */
   readonly name: string;
-  readonly dtype: DType;
-  /** Row-major: the last dimension is contiguous. */
-  readonly shape: readonly number[];
   readonly source: ByteSource;
   /** From the start of `source`. */
   readonly byteOffset: number;
   readonly byteLength: number;
+}
+
+/** A tensor as its file describes it. */
+export interface FileTensor extends TensorRange {
+  readonly dtype: DType;
+  /** Row-major: the last dimension is contiguous. */
+  readonly shape: readonly number[];
 }
 
 /**
@@ -52,8 +56,8 @@ export function tensorBytes(
 }
 
 /** Checks a file's tensors. Errors: invalid_file (a repeated name, overlaps), truncated_file. */
-export function checkTensorTable(tensors: readonly FileTensor[]): void {
-  const bySource = new Map<ByteSource, FileTensor[]>();
+export function checkTensorTable(tensors: readonly TensorRange[]): void {
+  const bySource = new Map<ByteSource, TensorRange[]>();
   const names = new Set<string>();
   for (const tensor of tensors) {
     if (names.has(tensor.name)) {

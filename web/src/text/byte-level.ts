@@ -1,6 +1,6 @@
 /**
  * The alphabet of byte-level BPE (Radford et al. 2019): every byte has a printable character, so
- * that tokens are strings without white space.
+ * tokens are strings without white space.
  */
 
 const charOfByte: string[] = [];
@@ -14,10 +14,16 @@ for (let byte = 0; byte < 256; ++byte) {
   byteOfChar.set(char, byte);
 }
 
-/** Characters of all bytes in order. */
-export const byteAlphabet: readonly string[] = charOfByte;
+const utf8 = new TextEncoder();
 
-/** Bytes that a token stands for; undefined where it has a character outside the alphabet. */
+/** The UTF-8 bytes of a text, each written as its character of the alphabet. */
+export function byteCharacters(text: string): string {
+  let result = '';
+  for (const byte of utf8.encode(text)) result += charOfByte[byte]!;
+  return result;
+}
+
+/** The bytes that a token stands for; undefined if it has a character outside the alphabet. */
 export function bytesOfToken(token: string): Uint8Array | undefined {
   const bytes = new Uint8Array(token.length);
   for (let i = 0; i < token.length; ++i) {
