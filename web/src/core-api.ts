@@ -156,6 +156,7 @@ export interface Model extends Handle {
   readonly liveSessions: number;
   /** Bytes of all parameters. */
   readonly parameterBytes: number;
+  /** Returns the parameters as they are stored now, in the order of `parameterSpecs`. */
   parameters(): ParameterInfo[];
   /**
    * Rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, `[nRows, cols]`; a vector is
@@ -248,7 +249,15 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
    * call.
    */
   begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void;
+  /**
+   * Computes up to `chunkRows` further rows of the open call and returns how many rows are left.
+   * Errors: no_call_in_progress; those of the forward pass, which abandon the call.
+   */
   advance(): number;
+  /**
+   * Computes what is left of the open call and commits it. Errors: as `advance`, work_overflow; the
+   * call is then abandoned.
+   */
   finish(): Step<C>;
   /** Drops the call that is open, without a trace. */
   abandon(): void;
