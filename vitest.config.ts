@@ -83,8 +83,6 @@ export default defineConfig({
           include: [
             '@preact/signals',
             'axe-core',
-            'd3-array',
-            'd3-scale',
             'preact',
             'preact/hooks',
             'preact/jsx-dev-runtime',

@@ -70,7 +70,6 @@ export default defineConfig({
     alias: [
       { find: /^kvlens$/, replacement: inRoot('dist/index.js') },
       { find: /^kvlens\/core$/, replacement: inRoot('dist/core.js') },
-      { find: /^d3-interpolate$/, replacement: inRoot('web/lab/src/interpolate-number.ts') },
     ],
   },
   plugins: [builtInModel(), serviceWorker()],

@@ -25,8 +25,6 @@ const server = await createServer({
     noDiscovery: true,
     include: [
       '@preact/signals',
-      'd3-array',
-      'd3-scale',
       'preact',
       'preact/hooks',
       'preact/jsx-runtime',

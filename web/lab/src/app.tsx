@@ -1,4 +1,4 @@
-// The page: the instrument's controls at the side, what it shows beside them.
+// The page: controls at the side, and beside them everything they show.
 import { useEffect, useState } from 'preact/hooks';
 import { text } from './i18n/index.js';
 import { AttentionSection } from './page/attention-section.jsx';
@@ -15,7 +15,7 @@ import { Timeline } from './page/timeline.jsx';
 import { Verify } from './page/verify.jsx';
 import { WorkSection } from './page/work-section.jsx';
 import { loadFiles } from './state/load.js';
-import { announcement } from './state/store.js';
+import { announcement, example, problems } from './state/store.js';
 import { isTraceFile, openTrace } from './state/trace-files.js';
 
 function take(files: readonly File[]): void {
@@ -69,7 +69,12 @@ export function App() {
       <Header />
       <main class={over ? 'page page-drop' : 'page'}>
         <Intro />
-        <div class="instrument" id="instrument" tabIndex={-1}>
+        <div
+          class="instrument"
+          id="instrument"
+          tabIndex={-1}
+          data-opening={example.value === undefined && Object.keys(problems.value).length === 0}
+        >
           <div class="bench">
             <ModelPanel />
             <PromptPanel />

@@ -1,4 +1,4 @@
-// What a person chose about the page itself, remembered between visits.
+// Settings of the page itself, remembered between visits.
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import type { Palette } from './figures/types.js';
 

@@ -93,7 +93,7 @@ class Surface {
     this.#blit(canvas, layout, from);
   }
 
-  // Copies the image, from row `from` on where what is above is there already.
+  // Copies the image; only from row `from` on if the rows above are drawn already.
   #blit(canvas: HTMLCanvasElement, { cells, deviceSide }: MapLayout, from: number): void {
     const drawn = `${cells} ${deviceSide}`;
     if (canvas.width !== deviceSide) canvas.width = canvas.height = deviceSide;
@@ -157,7 +157,7 @@ export function AttentionMap(props: AttentionMapProps) {
     const box = canvas.current!.getBoundingClientRect();
     return cellAt(layout, matrix, event.clientX - box.left, event.clientY - box.top);
   };
-  // A second click lets go: where there is a finger there may be no Escape.
+  // A second click releases: a touch screen may have no Escape key.
   const onClick = (cell: Cell | null) => pin(isSame(cell, pinned) ? null : cell);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape') {

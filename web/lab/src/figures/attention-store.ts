@@ -1,8 +1,8 @@
 // The history of attention of one session, over all layers and heads, within a budget of memory.
 //
 // Exact rows are kept layer by layer. When they outgrow the budget, the layer that was in focus
-// least recently gives its rows up; the one in focus keeps them, whatever they take. A replay makes
-// a layer whole again.
+// least recently drops its rows. The layer in focus always keeps them, whatever they take. A replay
+// makes a layer whole again.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Evidence, Tensor, TokenIds } from 'kvlens';
 import type { HeadScores } from './head-stats.js';
@@ -149,7 +149,7 @@ export class AttentionStore {
 
   /**
    * What every position gives to `position`, by query; NaN before `position`, where there is no
-   * weight. Undefined when a row is not at hand.
+   * weight. Undefined if a row is missing.
    */
   incoming({ layer, head }: HeadRef, position: number): Float64Array | undefined {
     const weights = new Float64Array(this.length).fill(NaN);

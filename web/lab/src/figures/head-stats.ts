@@ -8,7 +8,7 @@
 //   Models with Attention Sinks", 2023 (arXiv:2309.17453).
 // - induction: the sum of a[t, s] over the keys 0 < s < t whose preceding token is the present one,
 //   x[s-1] = x[t]: the prefix-matching score of Olsson et al., "In-context Learning and Induction
-//   Heads", 2022 (arXiv:2209.11895), on the text at hand and not on repeated random tokens.
+//   Heads", 2022 (arXiv:2209.11895), on the present text and not on repeated random tokens.
 //   Undefined (NaN) in a row whose token did not occur before, or only directly before.
 //
 // Row 0 sees itself alone, so each of its scores is fixed by that; means leave it out.

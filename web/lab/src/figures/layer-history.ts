@@ -35,11 +35,11 @@ export class LayerHistory {
   /** Thumbnails of the heads, then that of their mean. */
   readonly pooled: readonly PooledMap[];
 
-  // By position; undefined where a row is not at hand.
+  // By position; undefined where a row is missing.
   #rows: (StoredRow | undefined)[] = [];
-  // By position, one a head; undefined where a row was never seen, or not scored yet.
+  // By position, one per head; undefined where a row was never captured or is not scored yet.
   #scores: (readonly HeadScores[] | undefined)[] = [];
-  // Rows at hand that are still to be scored, in the order they came: entropies of all heads cost
+  // Kept rows that are still to be scored, in the order they came: entropies of all heads cost
   // more than everything else that a row needs, and nobody looks at most layers.
   readonly #unscored: { readonly query: number; readonly tokens: ArrayLike<number> }[] = [];
   // Of each head over all rows seen but row 0, which sees itself alone.
@@ -81,7 +81,7 @@ export class LayerHistory {
     return this.#rows.every((row) => row !== undefined);
   }
 
-  /** A new position whose row no call has shown. */
+  /** A new position whose row was not captured. */
   appendUnseen(): void {
     this.#grow();
   }
@@ -95,7 +95,7 @@ export class LayerHistory {
     this.#put(this.length - 1, weights, 'call', tokens);
   }
 
-  /** Puts in what is not at hand: `map` is `[nHeads, n, n]` of a replay. */
+  /** Adds the missing rows from `map`, which is `[nHeads, n, n]` of a replay. */
   fill(map: Weights, n: number, tokens: ArrayLike<number>): void {
     for (let query = 0; query < Math.min(n, this.length); ++query) {
       if (this.#rows[query]) continue;
@@ -105,7 +105,7 @@ export class LayerHistory {
     ++this.epoch;
   }
 
-  /** Gives the exact rows up, those to come too, the newest one excepted. */
+  /** Drops the exact rows, those to come too, except the newest one. */
   drop(): void {
     if (this.#dropped) return;
     this.#scoreAll();
@@ -116,7 +116,7 @@ export class LayerHistory {
     ++this.epoch;
   }
 
-  /** Keeps the rows before `length`. Thumbnails are drawn anew from the rows at hand. */
+  /** Keeps the rows before `length`. Thumbnails are drawn again from the rows that are kept. */
   truncate(length: number): void {
     if (length >= this.length) return;
     this.#scoreAll();
@@ -139,7 +139,7 @@ export class LayerHistory {
     return stored.weights.subarray(head * (query + 1), (head + 1) * (query + 1));
   }
 
-  /** What `query` gives to `key`; undefined where the row is not at hand. */
+  /** The weight that `query` gives to `key`; undefined if the row is missing. */
   weight(head: number | 'mean', query: number, key: number): number | undefined {
     const stored = this.#rows[query];
     if (!stored) return undefined;
@@ -182,7 +182,7 @@ export class LayerHistory {
     if (!this.#pooledRows.has(query)) this.#pool(query, weights);
   }
 
-  // Before any row goes: so a row that is still to be scored is at hand.
+  // Called before any row goes, so that the rows still to be scored are there.
   #scoreAll(): void {
     while (this.#unscored.length > 0) this.#scoreNext();
   }

@@ -1,4 +1,4 @@
-// The pixels of a large map, one a cell: kept between drawings, so that an appended row costs its
+// The pixels of a large map, one per cell: kept between drawings, so that an appended row costs its
 // own cells and nothing else.
 import { levelOf, niceMaximum, rowMaximum } from './colour-scale.js';
 import { LEVELS, rampPixels } from './palette.js';

@@ -77,13 +77,13 @@ export class ThumbnailImage {
       for (let column = 0; column < columns; ++column) {
         const pooled = store.pooled(this.headAt(layer, column));
         const drawn = this.#drawn[layer * columns + column]!;
-        const anew =
+        const whole =
           all ||
           drawn.epoch !== epoch ||
           drawn.block !== pooled.block ||
           drawn.length > store.length;
-        const from = anew ? 0 : Math.floor(drawn.length / pooled.block);
-        const to = anew ? SIDE : Math.ceil(store.length / pooled.block);
+        const from = whole ? 0 : Math.floor(drawn.length / pooled.block);
+        const to = whole ? SIDE : Math.ceil(store.length / pooled.block);
         if (from >= to) continue;
         [first, last] = [Math.min(first, from), Math.max(last, to)];
         for (let y = from; y < to; ++y) this.#drawLine(pooled, style, ramp, layer, column, y);

@@ -1,4 +1,4 @@
-// What one token looks at and what looks at it, on the text itself: a bar below a token for the
+// What one token attends to and what attends to it, on the text itself: a bar below a token for the
 // weight that it gets, a bar above for the weight that it gives. Height and tint say the same; the
 // number is read on hover and on focus. Arrow keys move the focus, Enter chooses the token that has
 // it.
@@ -57,7 +57,7 @@ function bars(below: number, above: number): Record<string, string> {
   return style;
 }
 
-/** One token; drawn anew only when something of it changed, since there may be thousands. */
+/** One token. It is redrawn only when it changed, since there may be thousands. */
 class Chip extends Component<ChipProps> {
   override shouldComponentUpdate(next: ChipProps): boolean {
     return (Object.keys(next) as (keyof ChipProps)[]).some(

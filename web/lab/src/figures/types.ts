@@ -57,12 +57,12 @@ export interface AttentionMatrix {
 /** Where the rows of a head's map come from; a figure says it next to the map. */
 export interface MapSource {
   /**
-   * `kept`: every row is at hand. `dropped`: older rows gave way to the memory budget. `never`: the
+   * `kept`: every row is there. `dropped`: older rows were dropped to save memory. `never`: the
    * calls that made the rows did not capture them.
    */
   readonly state: 'kept' | 'dropped' | 'never';
   /**
-   * Of the rows at hand, how many (counted from row 0) came from a replay and not from the call
+   * How many of the kept rows came from a replay and not from the call
    * itself.
    */
   readonly replayedRows: number;

@@ -33,7 +33,7 @@ import {
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { JobProgress } from '../ui/job-progress.jsx';
 import { Segments } from '../ui/segments.jsx';
-import { sight } from '../ui/while-seen.js';
+import { sight } from '../ui/sight.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
 const look = signal<Omit<MapStyle, 'palette'>>({ scale: 'sqrt', hideSink: false });

@@ -1,4 +1,4 @@
-// Calls that must be refused, made for real, with what they left behind: nothing.
+// Real calls that the engine must refuse, and the proof that they left nothing behind.
 import { text } from '../i18n/index.js';
 import {
   attempt,

@@ -88,7 +88,7 @@ export function CellView() {
     const current = live.value;
     const { layer, kvHead } = cell.value;
     const at = position.value;
-    // A call may have replaced the row, after a fork: every call asks anew.
+    // After a rewind a call may have replaced the row, so every call asks again.
     void calls.value;
     if (!current || !isLive.value || at < 0) {
       fetched.value = undefined;

@@ -1,4 +1,4 @@
-// What one call did, by its counters, and what came out of it.
+// What one step did, by the engine's counters, and the predictions after it.
 import type { Config } from 'kvlens';
 import { visibleToken } from '../format.js';
 import { numbers, text } from '../i18n/index.js';

@@ -1,4 +1,4 @@
-// All that is shown, as files, and back again.
+// Everything on the page as files, traces opened again, and a link to the state.
 import { useRef, useState } from 'preact/hooks';
 import { workCsv } from '../figures/index.js';
 import { text } from '../i18n/index.js';
@@ -12,7 +12,7 @@ import { download } from '../ui/download.js';
 import { Icon } from '../ui/icons.jsx';
 import { workPoints } from './work-section.jsx';
 
-/** Says whose numbers these are while a trace from a file is shown. */
+/** Says where the numbers come from while a trace from a file is shown. */
 export function ViewingBanner() {
   const t = text.value.files;
   const name = viewing.value;

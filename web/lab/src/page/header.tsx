@@ -1,4 +1,4 @@
-// Wordmark, and what a person chooses about the page itself.
+// The wordmark, and the settings of the page itself.
 import { text } from '../i18n/index.js';
 import { locale, theme } from '../settings.js';
 import { Button } from '../ui/controls.jsx';

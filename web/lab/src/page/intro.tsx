@@ -1,4 +1,4 @@
-// The first screen's words: what prefill, decode and the cache are, and where to see each.
+// The words of the first screen: what prefill, decode and the cache are, and where to see each.
 import { numbers, text } from '../i18n/index.js';
 import { example } from '../state/store.js';
 
@@ -12,7 +12,7 @@ export function Intro() {
       <h1 id="intro-heading">{t.heading}</h1>
       <p class="intro-lead">
         {t.lead}{' '}
-        <span class="muted">
+        <span class="intro-example muted">
           {done
             ? t.computed(done.tokens, numbers.value.duration(done.milliseconds), done.model)
             : t.computing}

@@ -1,4 +1,4 @@
-// The key map, and the single-key shortcuts that it lists.
+// The dialog of keyboard shortcuts, and the single-key shortcuts that it lists.
 import { useEffect, useRef } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import { text } from '../i18n/index.js';

@@ -1,5 +1,5 @@
-// The cache as bars: one a layer, a strip for each KV head, a cell for each row. The bars are drawn
-// by the style sheet: a strip is one element per run of equal phases however many rows it has.
+// The cache as bars: one bar per layer, a strip per KV head, a cell per row. The style sheet draws
+// the cells: a strip has one element per run of equal phases, however many rows it has.
 import { useSignal } from '@preact/signals';
 import { visibleToken } from '../format.js';
 import { text } from '../i18n/index.js';

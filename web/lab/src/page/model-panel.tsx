@@ -1,4 +1,4 @@
-// Which model is at work, what it is, and how to bring another.
+// The running model, its facts, and how to load another one.
 import { useRef, useState } from 'preact/hooks';
 import { byteSize, numbers, text } from '../i18n/index.js';
 import { canReloadForThreads, offlineReady, reloadForThreads } from '../offline.js';

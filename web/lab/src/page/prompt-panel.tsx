@@ -1,4 +1,4 @@
-// What the model is given: text or ids, and the tokens that they are.
+// The prompt: text or ids, and the tokens they become.
 import { useId } from 'preact/hooks';
 import { text } from '../i18n/index.js';
 import { visibleToken } from '../format.js';

@@ -1,4 +1,4 @@
-// The session against a replay of the whole text without the cache.
+// Compares the session with a replay of the whole text without the cache.
 import type { Work } from 'kvlens';
 import { difference } from '../format.js';
 import { numbers, text } from '../i18n/index.js';

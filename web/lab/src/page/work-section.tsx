@@ -16,7 +16,7 @@ import { announce, calls, isLive, trace } from '../state/store.js';
 import { Button, ProblemAt } from '../ui/controls.jsx';
 import { Fold } from '../ui/fold.jsx';
 import { JobProgress } from '../ui/job-progress.jsx';
-import { sight } from '../ui/while-seen.js';
+import { sight } from '../ui/sight.js';
 import { SaveFigure, SaveTable } from './save.jsx';
 
 const metric = signal<WorkMetric>('causalScores');

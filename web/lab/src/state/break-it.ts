@@ -1,6 +1,6 @@
-// Refused operations, each done for real. They happen to a session of their own, made for the
-// attempt, so that its state before and after can be compared byte for byte; the page's own session
-// is watched too.
+// Operations that the engine must refuse, each really tried. Every attempt gets a session of its
+// own, so that the state before and after can be compared byte for byte; the page's session is
+// watched too.
 import { signal } from '@preact/signals';
 import {
   isKvLensError,
@@ -26,7 +26,7 @@ export const attemptIds = [
 ] as const;
 export type AttemptId = (typeof attemptIds)[number];
 
-/** The code that each attempt has to end with. */
+/** The error code that each attempt must end with. */
 export const expectedCodes: Readonly<Record<AttemptId, ErrorCode>> = {
   decodeFirst: 'not_prefilled',
   prefillTwice: 'not_empty',
@@ -41,7 +41,7 @@ export const expectedCodes: Readonly<Record<AttemptId, ErrorCode>> = {
 /** All that an operation could change: rows, their bytes, counters, and the weights. */
 export interface Snapshot {
   readonly kvLen: number;
-  /** One a layer, then the model's. */
+  /** One per layer, then the model's. */
   readonly hashes: readonly string[];
   /** Multiply-adds and all other counters, as text. */
   readonly work: string;

@@ -1,5 +1,5 @@
-// The calls that move the session: prefill, decode, fork, reset. Each one's outcome goes into the
-// trace together with the hashes that show what happened to the rows that were there before.
+// The calls that change the session: prefill, decode, rewind, reset. The outcome of each goes into
+// the trace, together with the hashes that show what happened to the rows that were there before.
 import { batch } from '@preact/signals';
 import type { CallOptions, Config, Draw } from 'kvlens';
 import { AttentionStore, evidenceBytes } from '../figures/index.js';
@@ -39,7 +39,7 @@ function current(): { readonly live: NonNullable<typeof live.value>; readonly tr
 
 const nothing = { nRows: 0, before: [], after: [] } as const;
 
-/** Hashes of all rows that are held, as the session's last call or fork left them. */
+/** Hashes of all rows in the cache, as the last call or rewind left them. */
 function knownHashes(from: Trace): readonly string[] {
   const fork = from.forks.at(-1);
   return fork && fork.afterCalls === from.calls.length
@@ -57,7 +57,7 @@ async function forward(
   const { session, model } = before.live;
   const held = before.trace.rows.length;
   const { config, compute } = before.trace.model;
-  // One message brings all that is shown of the call.
+  // One message brings everything that the page shows of the call.
   const options: CallOptions = {
     logits: false,
     topTokens: nCandidates,
@@ -265,7 +265,7 @@ export const reset = (): Promise<boolean> => run('reset', 'run', clear);
 /** The session's logits against a replay of all its tokens, run for real. */
 export const verify = (): Promise<boolean> =>
   run('verify', 'verify', async (options) => {
-    // What is verified is the newest state, so that is what the page shows.
+    // The newest state is verified, so the page shows that one.
     unpin();
     if (!hasLogits.value) await computeNewestAgain({ ...options, onProgress: () => {} });
     const before = current();

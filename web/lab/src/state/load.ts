@@ -26,10 +26,7 @@ import {
 import { TRACE_SCHEMA, TRACE_VERSION, type BuiltInId } from './trace.js';
 import { asProblem, run } from './jobs.js';
 
-/**
- * What 32-bit memory can hold at the very most; the engine knows the exact room once headers are
- * read.
- */
+/** The most that 32-bit memory can hold. Once the headers are read, the engine knows the limit. */
 const memoryLimit = 2 ** 32;
 
 export async function startEngine(): Promise<boolean> {
@@ -145,7 +142,7 @@ async function loadSource(name: string, source: ModelSource): Promise<boolean> {
   const loaded = await load(name, null, (host, signal) =>
     host.loadModel(source, { signal, onProgress: showProgress(name) }),
   );
-  // What was typed stays; a model without a tokenizer begins with an id that every vocabulary has.
+  // The typed text stays. A model without a tokenizer starts with an id that every vocabulary has.
   if (loaded) await setPrompt(live.value?.model.tokenizer ? promptText.value : '0');
   return loaded;
 }
@@ -162,13 +159,13 @@ export async function loadFiles(files: readonly File[]): Promise<boolean> {
   return loadSource(first.name, files.length === 1 ? first : files);
 }
 
-/** The size that a server announces, or 0 where it does not say. */
+/** The size that the server announces, or 0 if it does not. */
 async function announcedBytes(url: URL): Promise<number> {
   try {
     const response = await fetch(url, { method: 'HEAD' });
     return response.ok ? Number(response.headers.get('Content-Length') ?? 0) : 0;
   } catch {
-    // The load itself will tell what is wrong with the address.
+    // The load itself will report the problem with the address.
     return 0;
   }
 }

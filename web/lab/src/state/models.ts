@@ -1,10 +1,10 @@
-// The models that the page brings along.
+// The built-in models.
 import type { ConfigInput } from 'kvlens';
 import type { BuiltInId } from './trace.js';
 
 export const builtInIds: readonly BuiltInId[] = ['stories260k', 'toy'];
 
-/** Beside index.html; copied there by the build. */
+/** The build copies it beside index.html. */
 export const storiesUrl = (): string =>
   new URL('models/stories260K-q8_0.gguf', document.baseURI).href;
 export const storiesName = 'stories260K';
@@ -25,7 +25,7 @@ export const toyConfig: ConfigInput = {
 };
 export const toySeed = 38;
 
-/** What each begins with: a prompt, and how many greedy tokens the first screen decodes. */
+/** The example of each: a prompt, and how many greedy tokens the first screen decodes. */
 export const examples: Readonly<
   Record<BuiltInId, { readonly prompt: string; readonly decodes: number }>
 > = {

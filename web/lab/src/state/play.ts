@@ -1,9 +1,9 @@
-// Decoding one token after another, at the pace that was asked for.
+// Decodes one token after another at the chosen speed.
 import { signal } from '@preact/signals';
 import { decodeGreedy, decodeSampled, obstacle, prefillNext } from './forward.js';
 import { currentCall, live, pending, playing, playSampled, rows, speed } from './store.js';
 
-/** Why playing came to its end by itself. */
+/** Why playing stopped by itself. */
 export const ending = signal<'eos' | 'full' | undefined>(undefined);
 
 const pause = (milliseconds: number): Promise<void> =>
@@ -23,8 +23,8 @@ async function step(): Promise<boolean> {
     ending.value = 'full';
     return false;
   }
-  // A text that has ended is not decoded any further: the last row is the end token, or would
-  // become it.
+  // A text that has ended is not decoded any further: its last token is the end token, or the next
+  // one would be.
   const next = playSampled.value ? rows.value.at(-1)?.id : currentCall.value?.candidates[0]?.token;
   if (endsText(next)) {
     ending.value = 'eos';

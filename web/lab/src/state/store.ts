@@ -1,5 +1,4 @@
-// The state of the page. Signals and what follows from them; what changes them is in the other
-// files here.
+// The state of the page: signals, and values computed from them. The other files here change them.
 import { computed, signal } from '@preact/signals';
 import type {
   AnyKvLensError,
@@ -32,7 +31,7 @@ export type Site =
   | 'break'
   | 'export';
 
-/** Something that went wrong: an error of the package, or a condition of the page's own. */
+/** Something that went wrong: an error of the package, or a condition that the page found. */
 export type Problem =
   | { readonly kind: 'error'; readonly error: AnyKvLensError }
   | { readonly kind: 'other'; readonly message: string }
@@ -53,7 +52,7 @@ export type BusyKind =
   | 'replays'
   | 'break';
 
-/** Work that a person is waiting for. */
+/** A job that the user is waiting for. */
 export interface Busy {
   readonly kind: BusyKind;
   /** May have fractions. */
@@ -67,12 +66,12 @@ export const live = signal<Live | undefined>(undefined);
 export const loading = signal<
   { readonly name: string; readonly progress: LoadProgress | undefined } | undefined
 >(undefined);
-/** Set once the work that is running has taken a while: what is over at once is not waited for. */
+/** Set once the running job has taken a while. Nobody waits for a job that ends at once. */
 export const busy = signal<Busy | undefined>(undefined);
-/** What the person stopped last; undefined once something is running again. */
+/** The job that the user stopped last; undefined once another one runs. */
 export const stopped = signal<BusyKind | undefined>(undefined);
 export const problems = signal<Readonly<Partial<Record<Site, Problem>>>>({});
-/** What the live region says. */
+/** The text of the live region. */
 export const announcement = signal('');
 
 /**
@@ -104,7 +103,7 @@ export const rngState = signal<bigint | undefined>(undefined);
 export const playing = signal(false);
 /** Decode by sampling rather than greedily while playing. */
 export const playSampled = signal(false);
-/** Tokens a second while playing. */
+/** Tokens per second while playing. */
 export const speed = signal(8);
 
 /** True while the session can be asked for a draw. Truncating takes its logits away. */
@@ -139,7 +138,7 @@ export const cleared = signal<ClearedRun | undefined>(undefined);
 
 export const rows = computed(() => trace.value?.rows ?? []);
 export const calls = computed(() => trace.value?.calls ?? []);
-/** Whether the figures can be acted on: a session is there and its trace is the one shown. */
+/** True if there is a session and its trace is the one shown, so that controls can act on it. */
 export const isLive = computed(() => live.value !== undefined && viewing.value === undefined);
 
 export const position = computed(() => {

@@ -3,7 +3,7 @@ import { WORK_COUNTERS } from 'kvlens';
 import { csv } from '../figures/index.js';
 import type { Trace } from './trace.js';
 
-/** One line a call: what it was, and every counter of its work. */
+/** One line per call: what it did, and every counter of its work. */
 export function callsCsv({ calls }: Trace): string {
   const head = [
     'call',
@@ -32,7 +32,7 @@ export function callsCsv({ calls }: Trace): string {
   ]);
 }
 
-/** One line a row of the cache. */
+/** One line per row of the cache. */
 export function tokensCsv({ rows }: Trace): string {
   return csv([
     ['position', 'id', 'text', 'phase', 'call'],
@@ -40,7 +40,7 @@ export function tokensCsv({ rows }: Trace): string {
   ]);
 }
 
-/** One line a candidate that was kept. */
+/** One line per candidate that was kept. */
 export function candidatesCsv({ calls }: Trace): string {
   return csv([
     ['call', 'rank', 'token', 'text', 'logit', 'probability', 'logprob'],

@@ -1,5 +1,5 @@
-// Traces as files: out with the attention rows where they are small enough, and in again without a
-// model.
+// Traces as files: saved with the attention rows if they are small enough, and opened again without
+// a model.
 import { batch } from '@preact/signals';
 import type { AttentionStore } from '../figures/index.js';
 import { emptyAttention } from './forward.js';
@@ -17,11 +17,11 @@ import {
 } from './store.js';
 import { parseTrace, type Trace } from './trace.js';
 
-/** Raw bytes of attention rows that still go into a file. */
+/** The most bytes of attention rows that go into a file. */
 const attentionLimit = 4 * 2 ** 20;
 
 /**
- * Rows of every head, `[layer][head][query][0..query]` without what is masked, as base64 of
+ * Rows of every head, `[layer][head][query][0..query]` without masked entries, as base64 of
  * float64.
  */
 interface StoredAttention {
@@ -31,7 +31,7 @@ interface StoredAttention {
 
 function toBase64(bytes: Uint8Array): string {
   let text = '';
-  // In pieces: an argument list has an end.
+  // In pieces: an argument list must not grow too long.
   for (let at = 0; at < bytes.length; at += 0x8000)
     text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
   return btoa(text);
@@ -137,6 +137,6 @@ export function closeTrace(): void {
   });
 }
 
-/** A file is a trace when it says so by its name; a checkpoint of JSON alone does not exist. */
+/** A trace is known by its name. No checkpoint consists of JSON alone. */
 export const isTraceFile = (file: File): boolean =>
   /\.json$/i.test(file.name) && !/config|tokenizer|index/i.test(file.name);

@@ -1,5 +1,5 @@
-// What the page shows is a trace: plain data that a live session appends to and that a file can
-// hold. Numbers in it come from the engine alone.
+// The page shows a trace: plain data that a live session appends to and that a file can hold. All
+// numbers in it come from the engine.
 import type {
   ComputeType,
   Config,
@@ -19,11 +19,11 @@ export type BuiltInId = 'stories260k' | 'toy';
 
 export interface TraceModel {
   readonly name: string;
-  /** Which model of the page's own it is; null for a file. */
+  /** Which built-in model it is; null for a file. */
   readonly builtIn: BuiltInId | null;
   readonly format: string;
   readonly architecture: string;
-  /** Of configuration, names, storage types and bytes. */
+  /** Hash of configuration, names, storage types and bytes. */
   readonly hash: string;
   readonly nParameters: number;
   readonly parameterBytes: number;
@@ -48,14 +48,14 @@ export interface Row extends Token {
   readonly call: number;
 }
 
-/** How the tokens of a call were chosen. `again`: decoded anew, for the logits after it. */
+/** How the tokens of a call were chosen. `again`: decoded again to get the logits after it. */
 export type How = 'prompt' | 'greedy' | 'sampled' | 'clicked' | 'again';
 
 export interface Candidate extends RankedToken {
   readonly text: string;
 }
 
-/** Hashes of the rows that were there before, one a layer. */
+/** Hashes of the rows that were there before, one per layer. */
 export interface RowsCheck {
   readonly nRows: number;
   readonly before: readonly string[];
@@ -65,18 +65,18 @@ export interface RowsCheck {
 export interface Call {
   readonly tokens: readonly number[];
   readonly how: How;
-  /** Of a sampled token. */
+  /** How a sampled token was drawn. */
   readonly draw: Draw | null;
   readonly step: StepInfo;
-  /** Likeliest next tokens after the call, likeliest first. */
+  /** The most likely next tokens after the call, in order. */
   readonly candidates: readonly Candidate[];
   readonly check: RowsCheck;
-  /** Of all rows after the call, one a layer. */
+  /** Hashes of all rows after the call, one per layer. */
   readonly hashes: readonly string[];
   readonly verification: Verification | null;
 }
 
-/** Rows given up, to go another way from there. */
+/** A rewind: rows were dropped to continue differently from there. */
 export interface Fork {
   /** Calls made before it. */
   readonly afterCalls: number;
@@ -93,7 +93,7 @@ export interface ReplayRun {
 export interface Trace {
   readonly schema: typeof TRACE_SCHEMA;
   readonly version: typeof TRACE_VERSION;
-  /** Of the module that computed it. */
+  /** The module that computed it. */
   readonly module: { readonly version: string; readonly variant: string; readonly threads: number };
   readonly model: TraceModel;
   readonly prompt: string;

@@ -1,5 +1,5 @@
-// Something folded away. What is not seen is not made: at full speed every token would make it
-// anew.
+// A part that can be folded away. Hidden contents are not rendered: at full speed every token would
+// render them again.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 

@@ -1,4 +1,4 @@
-// What a person waits for: how far it has come, a way to stop it, and that it was stopped.
+// The progress of a job that the user waits for, a button to stop it, and a note that it stopped.
 import { text } from '../i18n/index.js';
 import { busy, stopped, type Busy, type BusyKind } from '../state/store.js';
 import { stop } from '../state/jobs.js';
@@ -18,7 +18,7 @@ export function JobProgress({ kind, label }: JobProgressProps) {
       <div class="progress" data-testid={`progress-${kind}`}>
         <label>
           {label(now)}
-          {/* Without a value it says that something is under way. */}
+          {/* Without a value it shows that something is running. */}
           <progress {...(total > 0 ? { value: done, max: total } : {})} />
         </label>
         <div>

@@ -1,4 +1,4 @@
-// A token as a chip. What called its row into being is told by colour, by shape and by a mark.
+// A token as a chip. Colour, shape and a mark show which kind of call made its row.
 import { visibleToken } from '../format.js';
 
 /** `waiting`: in the prompt, not in the cache yet. */

@@ -1,5 +1,5 @@
-// Parts of the page that are out of sight need not follow every token at full speed: they stand
-// still while playing, and catch up when they are scrolled to or when playing ends.
+// Parts of the page that are out of sight do not follow every token while playing. They catch up
+// when they are scrolled to or when playing ends.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import type { RefCallback } from 'preact';
 import { playing } from '../state/store.js';
