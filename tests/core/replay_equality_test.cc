@@ -115,7 +115,7 @@ TYPED_TEST(ReplayEqualityTest, RandomDecodersSplitAtRandomEqualTheirReplayAndThe
   constexpr std::uint64_t first_seed = 20260;
   constexpr std::uint64_t n_models = 240;
   const std::array pools = {testing::make_pool(0), testing::make_pool(1), testing::make_pool(2),
-                            testing::make_pool(3)};
+                            testing::make_pool(3), testing::make_pool(8)};
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first_seed),
               static_cast<unsigned long long>(first_seed + n_models - 1));
   for (std::uint64_t seed = first_seed; seed < first_seed + n_models; ++seed) {
@@ -150,7 +150,8 @@ TYPED_TEST(ReplayEqualityTest, RandomDecodersSplitAtRandomEqualTheirReplayAndThe
 TEST(ReplayEqualityQ8Test, RandomDecodersWithRowsInQ8_0EqualTheirReplayAndTheSerialPath) {
   constexpr std::uint64_t first_seed = 80;
   constexpr std::uint64_t n_models = 24;
-  const std::array pools = {testing::make_pool(0), testing::make_pool(2), testing::make_pool(3)};
+  const std::array pools = {testing::make_pool(0), testing::make_pool(2), testing::make_pool(3),
+                            testing::make_pool(8)};
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first_seed),
               static_cast<unsigned long long>(first_seed + n_models - 1));
   for (std::uint64_t seed = first_seed; seed < first_seed + n_models; ++seed) {
@@ -186,7 +187,7 @@ TYPED_TEST(ReplayEqualityTest, ChunkSizeAndThreadsChangeNoBitAndNoCounterOfOnePr
     const auto tokens = testing::random_tokens(rng, config.max_seq_len, config.vocab_size);
     const auto serial = serial_state<T>(model, tokens, {{tokens.size()}});
     for (const std::size_t chunk_rows : chunk_sizes) {
-      for (const std::size_t threads : {0U, 1U, 2U, 3U}) {
+      for (const std::size_t threads : {0U, 1U, 2U, 3U, 8U}) {
         const auto session = testing::make_session<T>(
             model, config.max_seq_len,
             {.chunk_rows = chunk_rows, .pool = testing::make_pool(threads)});

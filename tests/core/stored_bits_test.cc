@@ -81,7 +81,7 @@ TEST(StoredBitsTest, EveryStorageTypeHasTheStoredBitsInAnyChunksOnAnyThreads) {
     SplitMix64 rng(2026);
     const auto model = testing::random_model(config(), rng, dtype);
     for (const auto& [chunk_rows, n_threads] :
-         {std::pair{1U, 1U}, std::pair{7U, 2U}, std::pair{32U, 3U}, std::pair{128U, 1U}}) {
+         {std::pair{1U, 1U}, std::pair{7U, 2U}, std::pair{32U, 3U}, std::pair{128U, 8U}}) {
       const std::uint64_t hash = bits_of(
           model, {.chunk_rows = chunk_rows, .pool = testing::make_pool(n_threads)}, kv_dtype);
       EXPECT_EQ(hash, expected) << "chunk_rows " << chunk_rows << ", threads " << n_threads;

@@ -78,12 +78,15 @@ Result<Step<T>> run_part(Session<T>& session, std::span<const std::uint32_t> tok
   return session.extend(tokens, tap);
 }
 
-// A pool of `n_threads`; null for 0, and where the build has no threads.
+// A pool of `n_threads` that shares the smallest job and lets all of them work at a time, whatever
+// the machine has; null for 0, and where the build has no threads.
 inline std::shared_ptr<ThreadPool> make_pool(std::size_t n_threads) {
 #if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
   if (n_threads > 1) return nullptr;
 #endif
-  return n_threads == 0 ? nullptr : must(ThreadPool::create(n_threads));
+  return n_threads == 0
+             ? nullptr
+             : must(ThreadPool::create(n_threads, {.cores = n_threads, .smallest_shared_job = 0}));
 }
 
 }  // namespace kvlens::testing

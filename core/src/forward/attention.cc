@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "forward/products.h"
 #include "ops/attend.h"
-#include "ops/linear.h"
 #include "ops/row_ops.h"
 
 namespace kvlens {
@@ -35,21 +35,10 @@ Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
   const Config& config = layer.config;
   Workspace<T>& ws = pass.workspace;
   const BoundAttention<T>& weights = layer.weights;
-  const bool quantise = is_quantised(weights.q_proj.dtype) || is_quantised(weights.k_proj.dtype) ||
-                        is_quantised(weights.v_proj.dtype);
-  pass.set_input(ws.normed.data(), rows.n_rows, config.d_model, quantise);
-
-  std::atomic<std::uint64_t> multiply_adds{0};
-  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
-    const auto project_part = [&](const ops::MatrixView& matrix, T* out) {
-      const IndexRange outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
-      return ops::linear(matrix, ws.input, outputs.begin, outputs.end, out);
-    };
-    multiply_adds += project_part(weights.q_proj, ws.q.data()) +
-                     project_part(weights.k_proj, ws.k.data()) +
-                     project_part(weights.v_proj, ws.v.data());
-  });
-  pass.work.multiply_adds_qkv += multiply_adds;
+  pass.work.multiply_adds_qkv += multiply_rows<T>(pass, ws.normed.data(), rows.n_rows,
+                                                  {{weights.q_proj, ws.q.data()},
+                                                   {weights.k_proj, ws.k.data()},
+                                                   {weights.v_proj, ws.v.data()}});
   pass.work.qkv_projection_rows += 3 * rows.n_rows;
   add_bias(weights.q_bias, rows, ws.q.data());
   add_bias(weights.k_bias, rows, ws.k.data());
@@ -66,7 +55,8 @@ Result<void> project(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
     KVLENS_CHECK(pass.show(Stage::k_norm, layer.index, rows, ws.k.data(), config.kv_width()));
   }
 
-  run_rows(pass.pool, rows.n_rows, [&](std::size_t begin, std::size_t end) {
+  const std::size_t width = config.q_width() + config.kv_width();
+  run_rows(pass.pool, rows.n_rows, width, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       const std::size_t position = rows.first_position + row;
       layer.rope.apply(position, {ws.q.data() + row * config.q_width(), config.q_width()});
@@ -142,7 +132,13 @@ class AttendTally {
   std::atomic<std::uint64_t> mixed_rows_{0};
 };
 
-// Blocks of rows, spread over the pool by (block, query head).
+// Multiply-adds of the scores and the mix of a call over `rows`, or a little more.
+std::uint64_t attention_cost(const Config& config, const RowRange& rows) {
+  const std::size_t len = rows.end() - config.window_begin(rows.first_position);
+  return std::uint64_t{2} * rows.n_rows * len * config.q_width();
+}
+
+// Blocks of rows, each cut by query heads for the threads of the pool.
 template <class T>
 void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, const RowRange& rows,
                 const LayerKvCache<T>& cache, std::size_t lane) {
@@ -150,25 +146,23 @@ void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, cons
   Workspace<T>& ws = pass.workspace;
   AttendTally tally;
   const std::size_t n_blocks = (rows.n_rows + attention_block_rows - 1) / attention_block_rows;
-  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+  const std::size_t n_threads = threads_for(pass.pool, attention_cost(config, rows));
+  const std::size_t n_parts = std::min(n_threads, config.n_heads);  // of a block
+  run_pieces(pass.pool, n_threads, n_blocks * n_parts, [&](std::size_t piece, std::size_t thread) {
+    // Later blocks see more keys: they are the first to be taken.
+    const std::size_t first_row = (n_blocks - 1 - piece / n_parts) * attention_block_rows;
+    const std::size_t n_rows = std::min(attention_block_rows, rows.n_rows - first_row);
     const std::span<T> scratch =
-        ws.scratch.span().subspan(part * ws.scratch_per_thread, ws.scratch_per_thread);
-    // Every part takes some heads of every block: later blocks see more keys.
-    for (std::size_t block = 0; block < n_blocks; ++block) {
-      const std::size_t first_row = block * attention_block_rows;
-      const std::size_t n_rows = std::min(attention_block_rows, rows.n_rows - first_row);
-      // A part's leftover head moves on from block to block.
-      const std::size_t turned = (part + block) % n_parts;
-      for_each_group(config, part_of(config.n_heads, 1, turned, n_parts),
-                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
-                       const std::size_t offset =
-                           first_row * config.q_width() + first * config.head_dim;
-                       tally += ops::attend_block(
-                           head_rows(cache, lane, kv_head), ws.q.data() + offset, config.q_width(),
-                           n, rows.first_position + first_row, n_rows, config.sliding_window,
-                           score_scale<T>(config), scratch, ws.heads.data() + offset);
-                     });
-    }
+        ws.scratch.span().subspan(thread * ws.scratch_per_thread, ws.scratch_per_thread);
+    for_each_group(config, part_of(config.n_heads, 1, piece % n_parts, n_parts),
+                   [&](std::size_t kv_head, std::size_t first, std::size_t n) {
+                     const std::size_t offset =
+                         first_row * config.q_width() + first * config.head_dim;
+                     tally += ops::attend_block(
+                         head_rows(cache, lane, kv_head), ws.q.data() + offset, config.q_width(), n,
+                         rows.first_position + first_row, n_rows, config.sliding_window,
+                         score_scale<T>(config), scratch, ws.heads.data() + offset);
+                   });
   });
   tally.add_to(pass.work, config, cache.row_bytes());
 }
@@ -185,7 +179,10 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
     const std::size_t begin = config.window_begin(position);
     const std::size_t end = position + 1;
     const std::size_t offset = row * config.q_width();
-    run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    const std::uint64_t cost = attention_cost(config, {position, 1});
+    const std::size_t n_threads = threads_for(pass.pool, cost);
+    const std::size_t n_parts = std::min(n_threads, config.n_heads);
+    run_pieces(pass.pool, n_threads, n_parts, [&](std::size_t part, std::size_t) {
       for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
                      [&](std::size_t kv_head, std::size_t first, std::size_t n) {
                        tally += ops::attention_weights(
@@ -197,7 +194,7 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
     });
     KVLENS_CHECK(pass.tap->at({Stage::attention_weights, layer.index, position},
                               ws.weights.span().first(config.n_heads * end)));
-    run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
+    run_pieces(pass.pool, n_threads, n_parts, [&](std::size_t part, std::size_t) {
       for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
                      [&](std::size_t kv_head, std::size_t first, std::size_t n) {
                        tally += ops::attention_mix(
@@ -220,20 +217,6 @@ void count_entries(const ForwardPass<T>& pass, const Config& config, const RowRa
   }
 }
 
-template <class T>
-void project_output(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
-                    const RowRange& rows) {
-  Workspace<T>& ws = pass.workspace;
-  const ops::MatrixView& matrix = layer.weights.o_proj;
-  pass.set_input(ws.heads.data(), rows.n_rows, layer.config.q_width(), is_quantised(matrix.dtype));
-  std::atomic<std::uint64_t> multiply_adds{0};
-  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
-    const IndexRange outputs = part_of(matrix.rows, ops::row_granularity, part, n_parts);
-    multiply_adds += ops::linear(matrix, ws.input, outputs.begin, outputs.end, ws.branch.data());
-  });
-  pass.work.multiply_adds_output += multiply_adds;
-}
-
 }  // namespace
 
 template <class T>
@@ -251,7 +234,8 @@ Result<void> attention_rows(const ForwardPass<T>& pass, const AttentionLayer<T>&
   count_entries(pass, config, rows);
   KVLENS_CHECK(
       pass.show(Stage::head_outputs, layer.index, rows, ws.heads.data(), config.q_width()));
-  project_output(pass, layer, rows);
+  pass.work.multiply_adds_output += multiply_rows<T>(pass, ws.heads.data(), rows.n_rows,
+                                                     {{layer.weights.o_proj, ws.branch.data()}});
   KVLENS_CHECK(
       pass.show(Stage::attention_output, layer.index, rows, ws.branch.data(), config.d_model));
   return check_finite_rows(Stage::attention_output, layer.index, rows, ws.branch.data(),

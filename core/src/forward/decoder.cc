@@ -1,12 +1,11 @@
 #include "forward/decoder.h"
 
-#include <atomic>
 #include <string>
 
 #include "base/parallel.h"
 #include "forward/attention.h"
 #include "forward/feed_forward.h"
-#include "ops/linear.h"
+#include "forward/products.h"
 #include "ops/packing.h"
 #include "ops/row_ops.h"
 
@@ -17,7 +16,7 @@ template <class T>
 void norm_rows(const ForwardPass<T>& pass, const Buffer<T>& gain, T eps, std::size_t n_rows,
                const T* x, T* out) {
   const std::size_t width = gain.size();
-  run_rows(pass.pool, n_rows, [&](std::size_t begin, std::size_t end) {
+  run_rows(pass.pool, n_rows, width, [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       ops::rms_norm(std::span<const T>(x + row * width, width), gain.span(), eps,
                     std::span<T>(out + row * width, width));
@@ -27,7 +26,7 @@ void norm_rows(const ForwardPass<T>& pass, const Buffer<T>& gain, T eps, std::si
 
 template <class T>
 void add_rows(const ForwardPass<T>& pass, std::size_t n_rows, std::size_t width, T* x, const T* y) {
-  run_rows(pass.pool, n_rows, [&](std::size_t begin, std::size_t end) {
+  run_rows(pass.pool, n_rows, width, [&](std::size_t begin, std::size_t end) {
     const std::size_t size = (end - begin) * width;
     ops::add(std::span<T>(x + begin * width, size), std::span<const T>(y + begin * width, size));
   });
@@ -96,13 +95,8 @@ Result<void> logits_rows(const ForwardPass<T>& pass, const BoundModel<T>& model,
   KVLENS_CHECK_AT(
       pass.show(Stage::final_norm, config.n_layers, rows, ws.normed.data(), config.d_model),
       "final norm", std::nullopt);
-  pass.set_input(ws.normed.data(), rows.n_rows, config.d_model, is_quantised(model.head.dtype));
-  std::atomic<std::uint64_t> multiply_adds{0};
-  run_parts(pass.pool, [&](std::size_t part, std::size_t n_parts) {
-    const IndexRange outputs = part_of(config.vocab_size, ops::row_granularity, part, n_parts);
-    multiply_adds += ops::linear(model.head, ws.input, outputs.begin, outputs.end, logits);
-  });
-  pass.work.multiply_adds_logits += multiply_adds;
+  pass.work.multiply_adds_logits +=
+      multiply_rows<T>(pass, ws.normed.data(), rows.n_rows, {{model.head, logits}});
   KVLENS_CHECK_AT(pass.show(Stage::logits, config.n_layers, rows, logits, config.vocab_size),
                   "vocabulary head", std::nullopt);
   return check_finite_rows(Stage::logits, config.n_layers, rows, logits, config.vocab_size,

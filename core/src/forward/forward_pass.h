@@ -5,7 +5,6 @@
 #include <span>
 #include <string_view>
 
-#include "base/parallel.h"
 #include "base/try.h"
 #include "forward/workspace.h"
 #include "kvlens/stage.h"
@@ -26,15 +25,6 @@ struct ForwardPass {
 
   [[nodiscard]] bool tapped(Stage stage, std::size_t layer) const noexcept {
     return tap != nullptr && tap->wants(stage, layer);
-  }
-
-  // Makes rows [n_rows, cols] the input of the linear products that follow.
-  void set_input(const T* x, std::size_t n_rows, std::size_t cols, bool quantise) const {
-    workspace.input.set(x, n_rows, cols, false);
-    if (!quantise) return;
-    run_rows(pool, n_rows, [&](std::size_t begin, std::size_t end) {
-      workspace.input.quantise_rows(begin, end);
-    });
   }
 
   // Shows a tap the rows of one stage, [n_rows, width].
