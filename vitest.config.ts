@@ -32,6 +32,7 @@ const chromium = () =>
     screenshotFailures: false,
     provider: playwright({
       launchOptions: {
+        timeout: 300_000,
         ...(systemChromium && { executablePath: systemChromium }),
         args: [
           '--no-sandbox',
@@ -44,6 +45,7 @@ const chromium = () =>
         ],
       },
     }),
+    connectTimeout: 300_000,
     instances: [{ browser: 'chromium' as const }],
   }) satisfies BrowserConfigOptions;
 
@@ -51,8 +53,11 @@ export default defineConfig({
   cacheDir: inRoot('.build/vite-web'),
   resolve: { alias },
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Only for what hangs: on a busy machine a test of seconds takes minutes.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    teardownTimeout: 300_000,
+    expect: { poll: { timeout: 300_000 } },
     projects: [
       {
         extends: true,

@@ -45,7 +45,7 @@ async function openManyHeads(lab: Lab, page: Page, nTokens: number): Promise<voi
 async function prefillManyHeads(lab: Lab, page: Page, nTokens: number): Promise<void> {
   await openManyHeads(lab, page, nTokens);
   await lab.button('Prefill').click();
-  await expect(lab.chips).toHaveCount(nTokens, { timeout: 60_000 });
+  await expect(lab.chips).toHaveCount(nTokens);
 }
 
 test('a verification shows how far it is, can be stopped half-way, and changes nothing then', async ({
@@ -85,9 +85,7 @@ test('a verification shows how far it is, can be stopped half-way, and changes n
   await lab.button('Next token').click();
   await lab.rows(1801);
   await lab.button('Verify now').click();
-  await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit', {
-    timeout: 60_000,
-  });
+  await expect(page.getByTestId('verification')).toContainText('Equal, bit for bit');
   await expect(page.getByTestId('verification').locator('[data-fact="difference"] dd')).toHaveText(
     '0',
   );
@@ -119,7 +117,7 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   // least recently goes first, and at the start that is the last one.
   await page.getByLabel(/^Speed/).fill('60');
   await lab.button('Play').click();
-  await expect.poll(() => lab.chips.count(), { timeout: 60_000 }).toBeGreaterThan(370);
+  await expect.poll(() => lab.chips.count()).toBeGreaterThan(370);
   await lab.pause();
   const held = await lab.ids();
   await expect(attention).toContainText(`All ${held.length} rows were captured during the run.`);

@@ -9,6 +9,7 @@ const server = (url: string, ...mode: string[]) => {
     command: ['node', 'server.mjs', port, pathname, ...mode].join(' '),
     url: `${url}index.html`,
     reuseExistingServer: false,
+    timeout: 300_000,
   };
 };
 
@@ -18,7 +19,9 @@ export default defineConfig({
   outputDir: '../../.build/lab-tests',
   // Chromium and the engine's threads share the machine.
   workers: 1,
-  timeout: 30_000,
+  // Only for what hangs: on a busy machine a step of milliseconds takes seconds.
+  timeout: 600_000,
+  expect: { timeout: 180_000 },
   reporter: 'list',
   use: {
     baseURL: isolatedUrl,
@@ -26,6 +29,7 @@ export default defineConfig({
     locale: 'en-US',
     colorScheme: 'light',
     launchOptions: {
+      timeout: 300_000,
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       args: [
         '--no-sandbox',

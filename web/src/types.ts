@@ -404,9 +404,11 @@ export interface ModuleInfo {
 /** Where the module comes from and how it runs. */
 export interface ModuleOptions {
   /**
-   * The calling thread included. `auto` (the engine's default): what the machine has, up to 8,
-   * where memory can be shared, else 1. `loadCore` takes 1 by default; its threads end with
-   * `Core.dispose()`.
+   * The number of threads, the calling thread included. `auto`, the engine's default, takes one per
+   * core, up to 8, and leaves a core free where there are more than two; where memory cannot be
+   * shared it takes one. `loadCore` takes one by default; its threads end with `Core.dispose()`.
+   * Small jobs run on the calling thread alone, and so do larger ones while other programs keep
+   * the cores busy. The number of threads never changes a bit of a result.
    */
   readonly threads?: 'auto' | number;
   /** Takes this build instead of the best one that runs here. */

@@ -43,6 +43,11 @@ export function variantFiles(variant: Variant): VariantFiles {
 /** Threads beyond this many wait for memory more than they compute. */
 const MAX_AUTO_THREADS = 8;
 
+/** Leaves a core to the page and the rest of the machine where there are more than two. */
+export function automaticThreads(cores: number): number {
+  return Math.min(cores > 2 ? cores - 1 : cores, MAX_AUTO_THREADS);
+}
+
 export interface Choice {
   readonly variant: Variant;
   readonly threads: number;
@@ -92,14 +97,14 @@ export async function chooseVariant(
     throw unsupported('threads', String(wanted), shared);
   }
 
-  let threads = wanted === 'auto' ? Math.min(await processors(), MAX_AUTO_THREADS) : wanted;
+  let threads = wanted === 'auto' ? automaticThreads(await processors()) : wanted;
   if (shared !== undefined) threads = 1;
   if (options.variant !== undefined && !options.variant.endsWith('-mt')) threads = 1;
   why.push(
     shared !== undefined
       ? `one thread: ${shared}`
       : wanted === 'auto'
-        ? `${threads} thread${threads === 1 ? '' : 's'}: what the machine has, up to ${MAX_AUTO_THREADS}`
+        ? `${threads} thread${threads === 1 ? '' : 's'}: one per core, up to ${MAX_AUTO_THREADS}, with a core left free where there are more than two`
         : `${threads} thread${threads === 1 ? '' : 's'} ${threads === 1 ? 'was' : 'were'} asked for`,
   );
   const level = hasRelaxed ? 'relaxed' : 'simd';

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { loadCore, type Core, type Variant } from 'kvlens/core';
 import type { CoreKvCache } from '../../../dist/core/cache.js';
 import { instanceOf } from '../../../dist/core/core.js';
-import { chooseVariant } from '../../../dist/variants.js';
+import { automaticThreads, chooseVariant } from '../../../dist/variants.js';
 import { repositoryBytes } from '../../support/fixtures.js';
 import { failure, randomModel, rejection, sameBytes } from '../../support/kvlens.js';
 
@@ -67,6 +67,8 @@ describe('instantiation', () => {
           .field,
       ).toBe('threads');
     }
+    // A core is left free where there are more than two.
+    expect([1, 2, 3, 4, 8, 9, 64].map(automaticThreads)).toEqual([1, 2, 2, 3, 7, 8, 8]);
     const { why, threads, variant } = await chooseVariant({ threads: 'auto' }, 1);
     expect(threads > 1).toBe(variant.endsWith('-mt'));
     expect(why.join()).toMatch(/thread/);

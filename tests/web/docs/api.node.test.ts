@@ -14,7 +14,7 @@ beforeAll(() => {
   // It fails for a declaration without a comment and for a link in a comment that leads nowhere.
   execFileSync('node', ['tools/build-docs.mjs', folder], { cwd: root, stdio: 'pipe' });
   pages = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Names that an entry point exports, as the compiler sees them. */

@@ -25,7 +25,7 @@ beforeAll(() => {
   const writer = new URL('../../bench/browser/gguf-file.mjs', import.meta.url).href;
   const script = `import { writeGguf } from '${writer}'; writeGguf(process.argv[1], 'q8_0');`;
   execFileSync(process.execPath, ['--input-type=module', '--eval', script, path]);
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**

@@ -31,7 +31,7 @@ beforeAll(() => {
     filter: (path) => basename(path) !== 'node_modules',
   });
   for (const name of names) npmInstall(inExample(name));
-}, 300_000);
+});
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 test.each(names)(
@@ -48,7 +48,6 @@ test('node generates a story, and its replay gives the same bytes', () => {
   const output = execFileSync('node', ['generate.js', model], {
     cwd: inExample('node'),
     encoding: 'utf8',
-    timeout: 60_000,
   });
   expect(output).toContain(story);
   expect(output).toMatch(/attention scores: [1-9]\d* with the cache, [1-9]\d* in one replay/);
@@ -66,7 +65,6 @@ test('step-by-step counts the work that its comments promise', () => {
   const output = execFileSync('node', ['steps.js'], {
     cwd: inExample('step-by-step'),
     encoding: 'utf8',
-    timeout: 60_000,
   });
   expect(output).toContain('2 -> 3 rows, attention [ 2, 2, 1, 3 ]');
   for (const sum of ['cachedScoreValues: 24', 'replayScoreValues: 52', 'avoidedScoreValues: 28'])
@@ -83,9 +81,11 @@ describe('a page', () => {
     const browser = await chromium.launch({
       ...(executablePath && { executablePath }),
       args: ['--no-sandbox', '--disable-gpu'],
+      timeout: 0,
     });
     try {
       const page = await browser.newPage();
+      page.setDefaultTimeout(0);
       const errors: string[] = [];
       page.on('pageerror', (error) => errors.push(error.message));
       await page.goto(url);
@@ -142,9 +142,12 @@ describe('a page', () => {
         browser: 'firefox',
         executablePath: firefox,
         headless: true,
+        timeout: 0,
+        protocolTimeout: 0,
       });
       try {
         const page = await browser.newPage();
+        page.setDefaultTimeout(0);
         await page.goto(url);
         await page.waitForFunction(() => document.querySelector('input')!.onchange !== null);
         const input = (await page.$('input'))!;

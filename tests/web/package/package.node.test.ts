@@ -122,7 +122,7 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
       preview: { port: 0, host: '127.0.0.1' },
     });
     address = server.resolvedUrls!.local[0]!;
-  }, 180_000);
+  });
   afterAll(() => server?.close());
 
   test('in Chromium: the engine starts in a worker, the core runs in the page itself', async () => {
@@ -132,14 +132,16 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
     const browser = await chromium.launch({
       ...(executablePath && { executablePath }),
       args: ['--no-sandbox', '--disable-gpu'],
+      timeout: 0,
     });
     try {
       const page = await browser.newPage();
+      page.setDefaultTimeout(0);
       const errors: string[] = [];
       page.on('pageerror', (error) => errors.push(error.message));
       await page.goto(address);
       const told = page.locator('pre', { hasText: 'verified' });
-      await told.waitFor({ state: 'attached', timeout: 30_000 }).catch(() => {});
+      await Promise.race([told.waitFor({ state: 'attached' }), page.waitForEvent('pageerror')]);
       expect(errors).toEqual([]);
       expect(JSON.parse((await told.textContent())!)).toMatchObject({
         info: { threads: 1 },
@@ -158,13 +160,14 @@ document.querySelector('pre').textContent = JSON.stringify({ info: engine.info, 
       browser: 'firefox',
       executablePath: firefox,
       headless: true,
+      timeout: 0,
+      protocolTimeout: 0,
     });
     try {
       const page = await browser.newPage();
+      page.setDefaultTimeout(0);
       await page.goto(address);
-      await page.waitForFunction(() => document.querySelector('pre')!.textContent !== '', {
-        timeout: 30_000,
-      });
+      await page.waitForFunction(() => document.querySelector('pre')!.textContent !== '');
       const told = JSON.parse(await page.$eval('pre', (element) => element.textContent ?? '')) as {
         verified: boolean;
       };

@@ -228,12 +228,10 @@ describe('stories260K', () => {
   });
 
   test('a long text takes no quadratic time', () => {
-    const text = 'Once upon a time there was a little girl named Lily. '.repeat(4000);
+    // A second's work, where 10^12 steps would run into the limit of any test.
+    const text = 'Once upon a time there was a little girl named Lily. '.repeat(20_000);
     const tokenizer = all.get('tok512.bin') as Tokenizer;
-    const start = performance.now();
-    const ids = tokenizer.encode(text);
-    expect(performance.now() - start).toBeLessThan(5000);
-    expect(tokenizer.decode(ids)).toBe(text);
+    expect(tokenizer.decode(tokenizer.encode(text)) === text).toBe(true);
   });
 });
 
