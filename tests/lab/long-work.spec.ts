@@ -154,6 +154,39 @@ test('a layer that gave way to the memory budget is recomputed by replay, and la
   await model.dispose();
 });
 
+test('a prompt too long to capture is marked as such, and one button completes every layer', async ({
+  lab,
+  page,
+  engine,
+}) => {
+  const n = 300;
+  await prefillManyHeads(lab, page, n);
+  const attention = lab.section('attention');
+  await expect(attention).toContainText('In all layers some rows were not captured.');
+  await expect(attention.locator('.kv-legend')).toContainText('not captured');
+  const table = page.locator('.kv-head-table');
+  await expect(table).toContainText(`Averaged over the 1 row captured of ${n}.`);
+  await lab.button('Recompute all layers').click();
+  await expect(lab.button('Recompute all layers')).toBeHidden({ timeout: 120_000 });
+  await expect(attention).not.toContainText('not captured');
+  await expect(table).toContainText(`Averaged over ${n - 1} rows.`);
+
+  const model = await engine.loadModel(
+    Object.fromEntries(manyHeads().map(({ name, bytes }) => [name, new Uint8Array(bytes)])),
+  );
+  const session = await model.createSession();
+  await session.prefill(ids(n));
+  const { data } = await session.attentionMaps([0]);
+  let sum = 0;
+  for (let query = 1; query < n; ++query)
+    for (const weight of data.subarray(query * n, query * n + query + 1))
+      if (weight > 0) sum -= weight * Math.log2(weight);
+  const shown = table.locator('tbody tr').first().locator('data').first();
+  expect(Math.abs(Number(await shown.getAttribute('value')) - sum / (n - 1))).toBeLessThan(1e-9);
+  await session.dispose();
+  await model.dispose();
+});
+
 test('when the worker dies the page says so, keeps showing the run, and repeats it', async ({
   page,
 }) => {

@@ -50,6 +50,15 @@ test('no source names an address elsewhere', () => {
   expect(found).toEqual([]);
 });
 
+test('no control is disabled: one that cannot act stays in the tab order and says why', () => {
+  const found = sources('lab')
+    .filter(({ path }) => path.endsWith('.tsx'))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/(?<!aria-)\bdisabled(=|\s*\/?>)/g)].map(() => path),
+    );
+  expect(found).toEqual([]);
+});
+
 test('a file has one idea: fewer than 600 lines', () => {
   const long = sources('lab').filter(({ text }) => text.split('\n').length > 600);
   expect(long.map(({ path }) => path)).toEqual([]);
