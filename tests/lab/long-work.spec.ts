@@ -100,7 +100,7 @@ test('a prefill shows how far it is, and leaves the cache empty when it is stopp
   const progress = page.getByTestId('progress-prefill');
   await expect(progress).toContainText(/Prefill: [1-9]\d* of 1800 rows/);
   await progress.getByRole('button', { name: 'Stop' }).click();
-  await expect(lab.section('prompt')).toContainText('Stopped. Nothing changed.');
+  await expect(lab.section('prompt')).toContainText('Stopped. The cache is empty.');
   await expect(page.getByTestId('run-state')).toHaveText('0 of 2,048 rows');
 });
 

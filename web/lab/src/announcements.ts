@@ -1,12 +1,14 @@
 // The live region announces each outcome. It is silent while playing: a voice cannot keep up.
-import { effect } from '@preact/signals';
+import { effect, untracked } from '@preact/signals';
 import { visibleToken } from './format.js';
 import { text } from './i18n/index.js';
+import { stoppedText } from './ui/job-progress.jsx';
 import { announce, calls, live, playing, rows, stopped, trace } from './state/store.js';
 
 export function announceOutcomes(): void {
   effect(() => {
-    if (stopped.value) announce(text.peek().job.stopped);
+    const kind = stopped.value;
+    if (kind) untracked(() => announce(stoppedText(kind)));
   });
   let spoken:
     | {

@@ -127,6 +127,8 @@ export const en = {
   job: {
     stop: 'Stop',
     stopped: 'Stopped. Nothing changed.',
+    stoppedEmpty: 'Stopped. The cache is empty.',
+    stoppedPartly: 'Stopped. Finished parts are kept.',
   },
 
   run: {
@@ -144,6 +146,7 @@ export const en = {
     resetHint: 'Empty the cache and set all counters to zero',
     cleared: (n: number) => `${plural(n, 'row', 'rows')} cleared.`,
     undo: 'Undo',
+    undoing: (part: string) => `Recomputing the cleared rows… ${part}`,
     undoHint: 'Recomputes the rows that were cleared, and brings back everything shown about them',
     state: (length: number, capacity: number) =>
       `${length.toLocaleString('en')} of ${plural(capacity, 'row', 'rows')}`,

@@ -133,6 +133,8 @@ export const ru: Messages = {
   job: {
     stop: 'Остановить',
     stopped: 'Остановлено. Ничего не изменилось.',
+    stoppedEmpty: 'Остановлено. Кэш пуст.',
+    stoppedPartly: 'Остановлено. Готовые части сохранены.',
   },
 
   run: {
@@ -150,6 +152,7 @@ export const ru: Messages = {
     resetHint: 'Очистить кэш и обнулить счётчики',
     cleared: (n) => `Удалено: ${rows(n)}.`,
     undo: 'Вернуть',
+    undoing: (part) => `Удалённые строки вычисляются заново… ${part}`,
     undoHint: 'Вычисляет удалённые строки заново и возвращает всё, что было о них показано',
     state: (length, capacity) => `${length.toLocaleString('ru')} из ${ofRows(capacity)}`,
     why: {

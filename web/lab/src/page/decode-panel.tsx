@@ -28,6 +28,7 @@ import {
 import type { Candidate } from '../state/trace.js';
 import { Button, NumberField, ProblemAt } from '../ui/controls.jsx';
 import { Icon } from '../ui/icons.jsx';
+import { JobProgress } from '../ui/job-progress.jsx';
 import { Piece } from '../ui/token-chip.jsx';
 
 function PlayButton() {
@@ -276,6 +277,11 @@ export function DecodePanel() {
         </p>
       )}
       <Undo />
+      <JobProgress
+        kind="undo"
+        stoppable={false}
+        label={({ done, total }) => t.undoing(numbers.value.percentDone(done, total))}
+      />
       {busy.value?.kind === 'decode' && <progress aria-label={t.heading} />}
       <ProblemAt site="run" />
       <Candidates />

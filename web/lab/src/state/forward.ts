@@ -147,14 +147,15 @@ async function clear(): Promise<void> {
  * everything shown about them was kept.
  */
 export const undoClear = (): Promise<boolean> =>
-  run('prefill', 'run', async (options) => {
+  // Without a way to stop it: half-way there would be neither run.
+  run('undo', 'run', async ({ onProgress }) => {
     const back = cleared.value;
     if (!back) return;
     await clear();
     const other = cleared.value;
     const ids = back.trace.rows.map(({ id }) => id);
     try {
-      await current().live.session.prefill(ids, options);
+      await current().live.session.prefill(ids, { onProgress });
     } catch (error) {
       cleared.value = back;
       throw error;

@@ -7,11 +7,13 @@ import { stopPlaying } from './play.js';
 import { setPrompt } from './prompt.js';
 import {
   attention,
+  cell,
   cleared,
   clearProblem,
   engine,
   forgetRows,
   hasLogits,
+  head,
   live,
   liveTrace,
   loading,
@@ -105,6 +107,12 @@ async function load(name: string, builtIn: BuiltInId | null, loader: Loader): Pr
       attention.value = emptyAttention(config);
       cleared.value = undefined;
       rngState.value = undefined;
+      // Another model has other heads.
+      const { layer, kvHead } = cell.value;
+      if (layer >= config.nLayers || kvHead >= config.nKvHeads)
+        cell.value = { layer: 0, kvHead: 0 };
+      const known = head.value.head === 'mean' || head.value.head < config.nHeads;
+      if (head.value.layer >= config.nLayers || !known) head.value = { layer: 0, head: 0 };
       forgetRows();
       clearProblem('prompt');
     });

@@ -45,6 +45,7 @@ export type BusyKind =
   | 'prefill'
   | 'decode'
   | 'fork'
+  | 'undo'
   | 'reset'
   | 'verify'
   | 'recompute'
