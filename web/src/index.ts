@@ -1,8 +1,6 @@
-/**
- * `kvlens`: the worker engine. See `Engine`.
- */
+/** `kvlens`: the worker engine. Start with `createEngine`. */
 export { createEngine } from './engine/page/remote-engine.js';
-export { computedReplayWork, computedCachedWork } from './work-formula.js';
-export * from './engine-api.js';
+export { computedReplayWork } from './work-formula.js';
+export type * from './engine-api.js';
 export * from './errors.js';
 export * from './types.js';

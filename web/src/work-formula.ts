@@ -59,20 +59,3 @@ export function computedReplayWork(config: Config, length: number): Work {
     kvBytesWritten: 0,
   };
 }
-
-/**
- * Work of a prefill of `promptLength` tokens and a decode of each further one up to `length`. The
- * bytes of keys and values are left at 0.
- */
-export function computedCachedWork(config: Config, promptLength: number, length: number): Work {
-  const { nLayers, nHeads } = config;
-  return {
-    ...forwards(config, length, visiblePositions(config, length), 1 + length - promptLength),
-    prefillTokens: promptLength,
-    decodeTokens: length - promptLength,
-    cacheAppends: nLayers * length,
-    attentionScoreValues: (nLayers * nHeads * (length * (length + 1))) / 2,
-    kvBytesRead: 0,
-    kvBytesWritten: 0,
-  };
-}

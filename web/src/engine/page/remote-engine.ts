@@ -13,9 +13,9 @@ import { RemoteModel } from './remote-model.js';
 import { portableSource } from './portable-source.js';
 
 /**
- * Starts a worker with the module in it, on as many threads as the page may use. Errors:
- * worker_died (it cannot be started), module_load_failed, unsupported_environment,
- * invalid_argument.
+ * Starts a worker that runs the module on as many threads as the page may use. Errors:
+ * invalid_argument, unsupported_environment, module_load_failed, worker_died (the worker's file
+ * could not be loaded).
  */
 export async function createEngine({
   createWorker,

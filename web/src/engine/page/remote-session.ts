@@ -7,7 +7,7 @@ import type {
   GenerationStream,
 } from '../../engine-api.js';
 import type { ComputeType } from '../../types.js';
-import { CORE_SESSION_METHODS, SESSION_METHODS } from '../protocol/methods.js';
+import { CORE_SESSION_METHODS, SESSION_METHODS } from '../../engine-session-api.js';
 import type { Connection } from './connection.js';
 import { remoteClass, RemoteObject } from './remote-object.js';
 import { TokenStream } from './token-stream.js';

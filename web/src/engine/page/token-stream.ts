@@ -1,4 +1,4 @@
-/** Tokens as they come from the worker: a queue that one loop reads. */
+/** Queues tokens as they come from the worker, for one loop to read. */
 import type { GeneratedToken, GenerationResult, GenerationStream } from '../../engine-api.js';
 
 export class TokenStream implements GenerationStream {
@@ -21,7 +21,7 @@ export class TokenStream implements GenerationStream {
       this.#finished = true;
       this.#wake();
     });
-    // A failure is reported by whoever waits for the result or reads the stream, and by both.
+    // Whoever awaits the result or reads the stream gets a failure; nobody has to.
     this.result.catch(() => {});
   }
 
@@ -43,7 +43,7 @@ export class TokenStream implements GenerationStream {
         }
       }
     } finally {
-      // The session is free again only when the worker has undone the call.
+      // After the loop, the session is as it was before: the worker has undone the call.
       if (!complete && !this.#finished) {
         this.#abort(new Error('the loop over the stream was left'));
         await this.result.catch(() => {});

@@ -1,12 +1,13 @@
 /**
- * The methods that the page forwards to the worker as they are.
+ * The methods that the page forwards to the worker as they are. Those of sessions are listed beside
+ * their documentation, in engine-session-api.ts.
  *
- * Each list is the only place that names such a method between the public interface and the object
- * that answers it. The page makes its methods from these lists (`remoteClass`), their types come
+ * A list is the only place that names a method between the public interface and the object that
+ * answers it. The page makes its methods from these lists (`remoteClass`), their types come
  * from the public interfaces, and the worker calls the method of the same name.
  */
-import type { KvCache, Model, Session } from '../../core-api.js';
-import type { EngineModel, EngineSession } from '../../engine-api.js';
+import type { KvCache, Model } from '../../core-api.js';
+import type { EngineModel } from '../../engine-api.js';
 import type { Call } from '../worker/call.js';
 
 /** Methods and properties of the core's `Model` that the worker answers without code of its own. */
@@ -25,15 +26,6 @@ export const CORE_CACHE_METHODS = [
   'prefixHashes',
 ] as const satisfies readonly (keyof KvCache)[];
 
-/** The same for the core's `Session`. The calls of a session run in the order made. */
-export const CORE_SESSION_METHODS = [
-  'truncate',
-  'reset',
-  'work',
-  'logits',
-  'topTokens',
-] as const satisfies readonly (keyof Session)[];
-
 /** Methods that `WorkerModel` adds. */
 export const MODEL_METHODS = [
   'tokenize',
@@ -42,21 +34,8 @@ export const MODEL_METHODS = [
   'applyChatTemplate',
 ] as const satisfies readonly (keyof EngineModel)[];
 
-/** Methods that `WorkerSession` adds, or runs in steps. They too run in the order made. */
-export const SESSION_METHODS = [
-  'prefill',
-  'decode',
-  'extend',
-  'replay',
-  'attentionMaps',
-  'verify',
-  'contrast',
-  'sample',
-] as const satisfies readonly (keyof EngineSession)[];
-
 export type CoreModelMethod = (typeof CORE_MODEL_METHODS)[number];
 export type CoreCacheMethod = (typeof CORE_CACHE_METHODS)[number];
-export type CoreSessionMethod = (typeof CORE_SESSION_METHODS)[number];
 
 /** `T` over messages: its methods return promises, its properties become methods. */
 export type Promised<T> = {

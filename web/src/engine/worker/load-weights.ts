@@ -1,4 +1,4 @@
-/** A checkpoint's weights into the module's memory, piece by piece: each byte is copied once. */
+/** Copies a checkpoint's weights into the module's memory, piece by piece and each byte once. */
 import type { Core, Model } from '../../core-api.js';
 import type { LoadProgress } from '../../engine-api.js';
 import { KvLensError } from '../../errors.js';
@@ -6,18 +6,18 @@ import type { Checkpoint } from '../../files/checkpoint.js';
 import { streamTensors } from '../../files/stream-tensors.js';
 import { yieldToMessages } from './yield-to-messages.js';
 
-/** What wasm32 can address. */
+/** Bytes that wasm32 can address. */
 const ADDRESSABLE = 2 ** 32;
-/** A pause, in which an abort or another session's call can arrive, comes after this time. */
+/** How long loading runs without a pause in which messages can arrive. */
 const PAUSE_MILLISECONDS = 25;
-/** And a report of progress, if anyone listens, also after this share of the bytes. */
+/** If the page listens, progress is also reported after this share of the bytes. */
 const REPORT_SHARE = 1 / 32;
-/** Kept for the module itself, its stack, and the buffers of calls. */
+/** Bytes kept free for the module itself, its stack and the buffers of calls. */
 const RESERVED = 64 * 2 ** 20;
 
 /**
- * Errors: model_too_large, out_of_memory, aborted, and those of the files and parameters; nothing
- * stays then.
+ * Errors: model_too_large, out_of_memory, aborted, and those of the files and parameters. Nothing
+ * stays in memory then.
  */
 export async function loadWeights(
   core: Core,
@@ -49,10 +49,10 @@ export async function loadWeights(
         done - lastReport.bytes >= share ||
         performance.now() - lastReport.time >= PAUSE_MILLISECONDS;
       if (done < total && !due) continue;
-      // The page deals with a report while more is loaded, but never with two.
+      // Loading goes on while the page handles one report, but never while it handles two.
       await reportHandled;
       reportHandled = onProgress?.({ stage: 'load', bytes: done, total });
-      // Blobs and buffers come without a pause, in which an abort could arrive.
+      // Blobs and buffers are read without a pause in which an abort could arrive.
       await yieldToMessages();
       if (signal.aborted)
         throw new KvLensError('aborted', {}, 'loading was aborted', signal.reason);

@@ -1,4 +1,4 @@
-/** Opens what the page names as a model: addresses are fetched; paths of Node become blobs. */
+/** Opens a model source of the page. Addresses are fetched; paths in Node become blobs. */
 import { KvLensError } from '../../errors.js';
 import { openHttp } from '../../files/http-source.js';
 import type { CheckpointInput, FileData } from '../../files/open-checkpoint.js';
@@ -32,14 +32,14 @@ export async function openSource(
   return files;
 }
 
-/** undefined for an address that is fetched. */
+/** Returns a path or `file:` URL, or undefined if the address must be fetched. */
 function pathOf(url: string): string | URL | undefined {
   if (!isNode()) return undefined;
   if (url.startsWith('file:')) return new URL(url);
   return /^[a-z][a-z0-9+.-]+:/i.test(url) ? undefined : url;
 }
 
-// Names of Node's modules are kept from bundlers, which would look for them.
+// The names of Node's modules are kept out of the imports so that bundlers do not resolve them.
 const fsName = 'node:fs';
 const pathName = 'node:path';
 const urlName = 'node:url';
@@ -52,7 +52,7 @@ interface Fs {
   };
 }
 
-/** A file with those beside it that belong to it, or all files of a folder. */
+/** Opens a file and the files beside it that belong to it, or all files of a folder. */
 async function openPath(path: string | URL): Promise<CheckpointInput> {
   const { promises } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
   const { basename, dirname, join } = (await import(

@@ -1,7 +1,7 @@
-/** Finds the first of several texts in a stream, and lets nothing of it through. */
+/** Ends a stream of text before the first of several stop texts. */
 export class StopStrings {
   readonly #stops: readonly string[];
-  /** What may be the beginning of a stop. */
+  /** The end of the text so far, if a stop text may begin there. */
   #held = '';
   #found = false;
 
@@ -13,7 +13,7 @@ export class StopStrings {
     return this.#found;
   }
 
-  /** The text that can be shown now. */
+  /** Returns the text that is certain not to belong to a stop text. */
   push(text: string): string {
     const whole = this.#held + text;
     const at = this.#stops.map((stop) => whole.indexOf(stop)).filter((index) => index >= 0);
@@ -27,7 +27,7 @@ export class StopStrings {
     return whole.slice(0, whole.length - keep);
   }
 
-  /** What was held back, when nothing follows. */
+  /** Returns the text that is still held back, once nothing follows. */
   end(): string {
     const held = this.#held;
     this.#held = '';
@@ -35,7 +35,7 @@ export class StopStrings {
   }
 }
 
-/** Length of the longest end of `text` that `stop` begins with. */
+/** Returns the length of the longest end of `text` that is also a beginning of `stop`. */
 function overlap(text: string, stop: string): number {
   for (let length = Math.min(text.length, stop.length - 1); length > 0; --length) {
     if (text.endsWith(stop.slice(0, length))) return length;

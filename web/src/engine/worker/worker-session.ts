@@ -28,7 +28,8 @@ import type {
   TokenIds,
   Verification,
 } from '../../types.js';
-import { CORE_SESSION_METHODS, SESSION_METHODS, type Served } from '../protocol/methods.js';
+import { CORE_SESSION_METHODS, SESSION_METHODS } from '../../engine-session-api.js';
+import type { Served } from '../protocol/methods.js';
 import { CallQueue } from './call-queue.js';
 import { aborted, type Call } from './call.js';
 import { callNamed, includes } from './call-named.js';
