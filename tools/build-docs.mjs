@@ -28,21 +28,6 @@ const application = await Application.bootstrapWithPlugins({
 });
 const project = await application.convert();
 if (project === undefined) process.exit(1);
-
-// The worker level derives some methods from the synchronous level by a mapped type, through which
-// TypeDoc, unlike editors, loses their comments.
-for (const [derived, origin] of [
-  ['EngineModel', 'Model'],
-  ['EngineCache', 'KvCache'],
-  ['EngineSession', 'Session'],
-]) {
-  for (const member of project.getChildByName(['index', derived])?.children ?? []) {
-    const source = project.getChildByName(['core', origin, member.name]);
-    const comment = source?.signatures?.[0]?.comment ?? source?.comment;
-    for (const signature of member.signatures ?? []) signature.comment ??= comment?.clone();
-  }
-}
-
 application.validate(project);
 if (application.logger.hasErrors() || application.logger.hasWarnings()) process.exit(1);
 await application.generateOutputs(project);
