@@ -1,6 +1,14 @@
 // What the engine takes a path for in Node: a file with those beside it that belong to it, or a
 // folder.
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -131,4 +139,13 @@ test('what is not there is missing_file, and the cache of downloads needs a brow
     'cache_unavailable',
     engine.loadModel(join(fixtures, 'stories260k/stories260K-q8_0.gguf'), { cache: true }),
   );
+});
+
+test('a file that no module can hold is model_too_large, with its true size', async () => {
+  const path = join(folder, 'large.gguf');
+  copyFileSync(join(fixtures, 'stories260k/stories260K-q8_0.gguf'), path);
+  // The rest is a hole that takes no room on the disk.
+  truncateSync(path, 2 ** 32 + 1000);
+  const { context } = await rejection('model_too_large', engine.loadModel(path));
+  expect(context).toEqual({ value: 2 ** 32 + 1000, limit: 2 ** 32 - 1 });
 });

@@ -40,6 +40,8 @@ export class Connection {
   readonly #worker: EngineWorker;
   readonly #pending = new Map<number, Pending>();
   #nextCall = 1;
+  /** Whether the worker has ever answered. */
+  #heard = false;
   #end: KvLensError | undefined;
   #resolveEnded: () => void = () => {};
 
@@ -54,7 +56,7 @@ export class Connection {
     } else {
       // A worker that threw outside of a call is in an unknown state.
       worker.addEventListener('error', (event) =>
-        this.#died(event.error ?? (event.message || 'the worker could not be started')),
+        this.#died(event.error ?? (event.message || this.#notStarted())),
       );
       worker.addEventListener('messageerror', () =>
         this.#died('a message from the worker could not be read'),
@@ -137,11 +139,21 @@ export class Connection {
     await this.#worker.terminate();
   }
 
+  /** Browsers give no reason if a worker's file cannot be loaded. */
+  #notStarted(): string {
+    if (this.#heard) return 'the worker failed';
+    return (
+      "the worker could not be started: its file cannot be loaded. If a bundler has moved kvlens's " +
+      'files, leave kvlens out of its optimisation or give createWorker'
+    );
+  }
+
   #send(message: ToWorker): void {
     if (this.#end === undefined) this.#worker.postMessage(message);
   }
 
   #receive(message: ToPage): void {
+    this.#heard = true;
     const pending = this.#pending.get(message.id);
     if (pending === undefined) return;
     if ('event' in message) pending.onEvent(message.event);

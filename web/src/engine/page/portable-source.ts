@@ -1,13 +1,20 @@
 /** Turns what a caller gives as a model into what the page sends to the worker. */
 import type { FileSource, ModelSource } from '../../engine-api.js';
 import { KvLensError } from '../../errors.js';
-import { isNode, type PortableFile, type PortableSource } from '../protocol/portable-source.js';
+import type { PortableFile, PortableSource } from '../protocol/portable-source.js';
+
+/** Whether this is Node. A page may have `process` too, as in Electron. */
+function isNode(): boolean {
+  const { process } = globalThis as { process?: { versions?: { node?: string } } };
+  return process?.versions?.node !== undefined && !('document' in globalThis);
+}
 
 function portable(file: FileSource): PortableFile {
   if (typeof file !== 'string' && !(file instanceof URL)) return file;
   const text = String(file);
-  if (/^[a-z][a-z0-9+.-]+:/i.test(text)) return { url: text };
-  return { url: isNode() ? text : new URL(text, globalThis.location?.href).href };
+  const scheme = /^[a-z][a-z0-9+.-]+:/i.exec(text)?.[0];
+  if (isNode() && (scheme === undefined || scheme === 'file:')) return { path: text };
+  return { url: scheme ? text : new URL(text, globalThis.location?.href).href };
 }
 
 function isFileSource(source: ModelSource): source is FileSource {

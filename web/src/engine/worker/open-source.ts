@@ -3,7 +3,7 @@ import { KvLensError } from '../../errors.js';
 import { openHttp } from '../../files/http-source.js';
 import type { CheckpointInput, FileData } from '../../files/open-checkpoint.js';
 import { blobSource } from '../../files/source.js';
-import { isNode, type PortableSource } from '../protocol/portable-source.js';
+import type { PortableSource } from '../protocol/portable-source.js';
 
 /** Makes `openCheckpoint`'s input. Errors: missing_file, network_error, aborted. */
 export async function openSource(
@@ -12,32 +12,34 @@ export async function openSource(
 ): Promise<CheckpointInput> {
   if (source.kind === 'one') {
     const { file } = source;
-    if (!('url' in file)) return file;
-    const path = pathOf(file.url);
-    return path === undefined ? file.url : openPath(path);
+    if ('path' in file) return openPath(file.path);
+    return 'url' in file ? file.url : file;
   }
   const files: Record<string, FileData> = {};
   for (const [name, file] of source.files) {
-    if (!('url' in file)) {
+    if ('path' in file) {
+      files[name] = await openFile(locationOf(file.path), name);
+    } else if ('url' in file) {
+      const opened = await openHttp(file.url, { signal });
+      if (opened === undefined) {
+        const message = `there is no file at ${file.url}`;
+        throw new KvLensError('missing_file', { name: file.url }, message);
+      }
+      files[name] = opened;
+    } else {
       files[name] = file;
-      continue;
     }
-    const path = pathOf(file.url);
-    const opened =
-      path === undefined ? await openHttp(file.url, { signal }) : await openFile(path, name);
-    if (opened === undefined)
-      throw new KvLensError('missing_file', { name: file.url }, `there is no file at ${file.url}`);
-    files[name] = opened;
   }
   return files;
 }
 
-/** Returns a path or `file:` URL, or undefined if the address must be fetched. */
-function pathOf(url: string): string | URL | undefined {
-  if (!isNode()) return undefined;
-  if (url.startsWith('file:')) return new URL(url);
-  return /^[a-z][a-z0-9+.-]+:/i.test(url) ? undefined : url;
+/** A path as it is, a `file:` address as a URL. */
+function locationOf(path: string): string | URL {
+  return path.startsWith('file:') ? new URL(path) : path;
 }
+
+/** Node gives a longer file's Blob a wrong size; and no module can hold its weights. */
+const MAX_BLOB_BYTES = 2 ** 32 - 1;
 
 // The names of Node's modules are kept out of the imports so that bundlers do not resolve them.
 const fsName = 'node:fs';
@@ -45,15 +47,17 @@ const pathName = 'node:path';
 const urlName = 'node:url';
 
 interface Fs {
-  openAsBlob(path: string): Promise<Blob>;
+  openAsBlob(path: string | URL): Promise<Blob>;
   readonly promises: {
-    stat(path: string): Promise<{ isDirectory(): boolean; isFile(): boolean }>;
+    stat(
+      path: string | URL,
+    ): Promise<{ readonly size: number; isDirectory(): boolean; isFile(): boolean }>;
     readdir(path: string): Promise<string[]>;
   };
 }
 
 /** Opens a file and the files beside it that belong to it, or all files of a folder. */
-async function openPath(path: string | URL): Promise<CheckpointInput> {
+async function openPath(path: string): Promise<CheckpointInput> {
   const { promises } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
   const { basename, dirname, join } = (await import(
     /* @vite-ignore */ /* webpackIgnore: true */ pathName
@@ -67,7 +71,8 @@ async function openPath(path: string | URL): Promise<CheckpointInput> {
   )) as {
     fileURLToPath(url: URL): string;
   };
-  const file = path instanceof URL ? fileURLToPath(path) : path;
+  const location = locationOf(path);
+  const file = location instanceof URL ? fileURLToPath(location) : location;
   const isFolder = await promises.stat(file).then(
     (found) => found.isDirectory(),
     () => false,
@@ -97,16 +102,19 @@ async function openPath(path: string | URL): Promise<CheckpointInput> {
   return files;
 }
 
+/** Errors: missing_file, model_too_large. */
 async function openFile(path: string | URL, name: string): Promise<FileData> {
-  const { openAsBlob } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fsName)) as Fs;
+  const { openAsBlob, promises } = (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ fsName
+  )) as Fs;
   try {
-    return blobSource(await openAsBlob(path as string), name);
+    const { size } = await promises.stat(path);
+    if (size <= MAX_BLOB_BYTES) return blobSource(await openAsBlob(path), name);
+    const message = `${String(path)} has ${size} bytes; at most ${MAX_BLOB_BYTES} can be loaded`;
+    throw new KvLensError('model_too_large', { value: size, limit: MAX_BLOB_BYTES }, message);
   } catch (error) {
-    throw new KvLensError(
-      'missing_file',
-      { name: String(path) },
-      `cannot open ${String(path)}`,
-      error,
-    );
+    if (error instanceof KvLensError) throw error;
+    const message = `cannot open ${String(path)}`;
+    throw new KvLensError('missing_file', { name: String(path) }, message, error);
   }
 }

@@ -155,14 +155,14 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
   }
 }
 
+/** The name of the file that holds the weights, if the source has one. */
 function fileName(source: PortableSource): string | undefined {
-  const name =
-    source.kind === 'many'
-      ? source.files.map(([each]) => each).find((each) => /\.(gguf|safetensors|bin)$/.test(each))
-      : 'url' in source.file
-        ? source.file.url
-        : source.file instanceof Blob
-          ? (source.file as Partial<File>).name
-          : undefined;
-  return name && baseName(name);
+  if (source.kind === 'many') {
+    const names = source.files.map(([name]) => name);
+    return names.map(baseName).find((name) => /\.(gguf|safetensors|bin)$/.test(name));
+  }
+  const { file } = source;
+  if ('path' in file) return baseName(file.path);
+  if ('url' in file) return baseName(file.url);
+  return file instanceof Blob ? (file as Partial<File>).name : undefined;
 }
