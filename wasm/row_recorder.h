@@ -1,5 +1,5 @@
-// An EvidenceRecorder that starts at a position, so that the last row of a long prompt can be had
-// alone.
+// An EvidenceRecorder that starts at a position, so that it can record the last row of a long
+// prompt alone.
 #pragma once
 
 #include <cstddef>

@@ -136,7 +136,7 @@ test('a fork keeps the first rows, byte for byte, and goes another way', async (
   await expect(page.getByTestId('unchanged')).toContainText('9 old rows unchanged');
   await lab.candidates.nth(2).click();
   await lab.rows(10);
-  // Inside the prefill no logits were recorded: the row is computed anew to get them.
+  // Inside the prefill no logits were recorded: the row is computed again to get them.
   await lab.chips.nth(3).click();
   await lab.button('Rewind to before this token').click();
   await lab.rows(3);

@@ -55,7 +55,7 @@ export interface Choice {
 }
 
 /**
- * Errors: invalid_argument, unsupported_environment (something asked for is not to be had here).
+ * Errors: invalid_argument; unsupported_environment if this engine lacks what was asked for.
  */
 export async function chooseVariant(
   options: ModuleOptions,

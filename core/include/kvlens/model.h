@@ -137,7 +137,7 @@ class ModelBuilder {
 
   // Checks what was written (every value or block scale finite) and packs it for the kernels.
   // Errors: missing_parameter (not allocated), duplicate_parameter (sealed already),
-  // non_finite_parameter, out_of_memory; a rejected parameter is dropped and can be allocated anew.
+  // non_finite_parameter, out_of_memory. A rejected parameter is dropped; allocate it again.
   [[nodiscard]] Result<void> seal(std::string_view name);
 
   // allocate, copy, seal. Errors: as those, and parameter_size_mismatch.

@@ -88,9 +88,9 @@ constexpr u8x16 splat_byte(std::uint8_t value) noexcept {
 
 constexpr u32x4 splat(std::uint32_t value) noexcept { return u32x4{value, value, value, value}; }
 
-// A stored constant that loops should keep in a register: compilers for WebAssembly build a
-// constant that they know anew at each use, which takes three instructions. So they are not to know
-// it.
+// A stored constant that loops should keep in a register: a compiler for WebAssembly
+// builds a constant that it knows again at each use, with three instructions. So we hide the value
+// from it.
 template <class V>
 inline V in_register(const V& stored) noexcept {
   const V* from = &stored;

@@ -172,7 +172,7 @@ describe('MapImage', () => {
     expect(pixelsOf(image)).toEqual(pixelsOf(whole));
     expect(image.update(watched, plain, 1)).toEqual({ from: 4, to: 4 });
   });
-  test('starts anew when rows changed', () => {
+  test('starts again when rows changed', () => {
     const image = new MapImage();
     image.update(matrixOf(rows), plain, 1);
     const changed = { ...matrixOf([[1], [0.5, 0.5]]), epoch: 1 };

@@ -1,4 +1,4 @@
-// Golden folders of one's own: KVLENS_EXTRA_GOLDEN lists them, separated by colons. Each is looked
+// Your own golden folders: KVLENS_EXTRA_GOLDEN lists them, separated by colons. Each is looked
 // through with everything below it for Hugging Face cases (config.json, model.safetensors,
 // golden.json, and GGUF twins model-*.gguf), block tables (quant_blocks.json), and NAME.json beside
 // NAME-TYPE.gguf.

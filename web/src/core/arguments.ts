@@ -1,6 +1,6 @@
 /**
- * Checks of what JavaScript hands over, before the module sees it: a number that is no count, ids
- * that are no ids, memory that is gone. Ranges that depend on a model are the core's to check.
+ * Checks the arguments that JavaScript gives before the module sees them: numbers that are not
+ * counts, ids that are not ids, memory that is gone. The core checks ranges that depend on a model.
  */
 import { KvLensError } from '../errors.js';
 import type {

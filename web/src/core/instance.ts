@@ -33,7 +33,7 @@ export function unwrap<T>(outcome: Outcome<T>): T {
   return outcome.value;
 }
 
-/** Runs what allocates in JavaScript; memory that cannot be had is the error `out_of_memory`. */
+/** Runs a function that allocates in JavaScript. Errors: out_of_memory if that fails. */
 export function allocating<T>(bytes: number, run: () => T): T {
   try {
     return run();
