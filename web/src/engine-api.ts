@@ -120,12 +120,37 @@ export interface LoadOptions {
   readonly cache?: boolean;
 }
 
-/** One turn of a conversation, as the checkpoint's chat template takes it. */
+/** One turn of a conversation, as the checkpoint's chat template takes it, with any other field. */
 export interface ChatMessage {
+  /** Fields that the template may use, for example `tool_calls`. */
+  readonly [field: string]: unknown;
   /** Usually `system`, `user` or `assistant`. */
   readonly role: string;
   /** The text of the turn. */
   readonly content: string;
+}
+
+/** How a checkpoint's chat template writes a conversation. */
+export interface ChatTemplateOptions {
+  /** Whether the text ends with the beginning of the assistant's answer. The default is true. */
+  readonly addGenerationPrompt?: boolean;
+  /** Descriptions of the tools that the model may call; none by default. */
+  readonly tools?: readonly unknown[];
+  /** Documents for templates that take some; none by default. */
+  readonly documents?: readonly unknown[];
+  /** Further variables of the template, for example `{ enable_thinking: false }`. */
+  readonly variables?: Readonly<Record<string, unknown>>;
+}
+
+/** How a text becomes tokens. */
+export interface TokenizeOptions {
+  /** Whether BOS and EOS are added as the checkpoint asks for. The default is true. */
+  readonly addSpecial?: boolean;
+  /**
+   * Whether the names of control tokens in the text, such as `<|im_end|>`, become those tokens. The
+   * default is true. Otherwise they are ordinary text.
+   */
+  readonly parseSpecial?: boolean;
 }
 
 /** What is known of a model's tokenizer. */
@@ -146,17 +171,16 @@ export interface EngineModel extends AsyncDisposable, Promised<Pick<Model, CoreM
   readonly config: Config;
   /** Where the model comes from, and its size. */
   readonly info: EngineModelInfo;
-  /** The tokenizer's description; undefined if the checkpoint has no tokenizer. */
+  /**
+   * The tokenizer's description; undefined if the checkpoint has no tokenizer, or one that kvlens
+   * does not support, which is then a warning in `info.warnings`.
+   */
   readonly tokenizer: TokenizerInfo | undefined;
 
   /**
-   * Resolves to the ids of `text`. With `addSpecial`, the default, they include the BOS and EOS
-   * that the file asks for. Errors: no_tokenizer, invalid_argument.
+   * Resolves to the ids of `text`. Errors: no_tokenizer, invalid_argument.
    */
-  tokenize(
-    text: string,
-    options?: { readonly addSpecial?: boolean },
-  ): Promise<Uint32Array<ArrayBuffer>>;
+  tokenize(text: string, options?: TokenizeOptions): Promise<Uint32Array<ArrayBuffer>>;
   /**
    * Resolves to the text of `tokens`, without special tokens. Errors: no_tokenizer,
    * token_out_of_range.
@@ -168,13 +192,12 @@ export interface EngineModel extends AsyncDisposable, Promised<Pick<Model, CoreM
    */
   pieces(tokens: TokenIds): Promise<string[]>;
   /**
-   * Writes a conversation as text with the checkpoint's own template. `addGenerationPrompt`, true
-   * by default, adds the beginning of the assistant's answer. Errors: no_tokenizer,
+   * Writes a conversation as text with the checkpoint's own template. Errors: no_tokenizer,
    * no_chat_template, chat_template_failed.
    */
   applyChatTemplate(
     messages: readonly ChatMessage[],
-    options?: { readonly addGenerationPrompt?: boolean },
+    options?: ChatTemplateOptions,
   ): Promise<string>;
 
   /** Resolves to a description of every parameter as it is stored now. */
@@ -223,8 +246,22 @@ export interface EngineModel extends AsyncDisposable, Promised<Pick<Model, CoreM
   dispose(): Promise<void>;
 }
 
+/** Something in a file that did not keep the model from loading. */
+export interface ModelWarning {
+  /** The file's name. */
+  readonly file: string;
+  /** The field or tensor that it is about. */
+  readonly field: string;
+  /** The value found. */
+  readonly value: string;
+  /** One sentence: what was found and what kvlens does about it. */
+  readonly message: string;
+}
+
 /** A model's description for people. */
 export interface EngineModelInfo {
+  /** What the checkpoint's files hold that kvlens set aside or had to choose about. */
+  readonly warnings: readonly ModelWarning[];
   /** The name that the file gives, or otherwise the file's own name. */
   readonly name: string;
   /** The format of the checkpoint, or `random`. */

@@ -1,6 +1,6 @@
 /** Sessions of the worker level, `kvlens`: their calls, options and results. */
 import type { Session } from './core-api.js';
-import type { ChatMessage, EngineCache, EngineModel } from './engine-api.js';
+import type { ChatMessage, ChatTemplateOptions, EngineCache, EngineModel } from './engine-api.js';
 import type { Promised } from './engine/protocol/methods.js';
 import type {
   CaptureOptions,
@@ -248,15 +248,32 @@ export interface EngineReplayOptions extends CaptureOptions, LongCallOptions {
 
 /** What to generate. Exactly one of `prompt`, `messages` and `tokens` must be given. */
 export interface EngineGenerateRequest extends SamplingOptions, CaptureOptions {
-  /** Text, which is tokenized with the BOS that the file asks for. */
+  /**
+   * Text, which is tokenized with the BOS that the file asks for. A text that begins with BOS, as
+   * chat templates write it, gets no second one.
+   */
   readonly prompt?: string;
+  /** Whether `prompt` gets BOS and EOS as the file asks for. The default is true. */
+  readonly addSpecial?: boolean;
+  /** Whether the names of control tokens in `prompt` become those tokens. The default is true. */
+  readonly parseSpecial?: boolean;
   /** A conversation, which the checkpoint's own template writes as text. */
   readonly messages?: readonly ChatMessage[];
+  /** Tools, documents and variables for the template that writes `messages`. */
+  readonly template?: Omit<ChatTemplateOptions, 'addGenerationPrompt'>;
+  /**
+   * Whether the names of control tokens in the contents of `messages`, such as `<|im_end|>`, are
+   * ordinary text. The default is false: they become those tokens.
+   */
+  readonly literalContent?: boolean;
   /** Ids, which are taken as they are. */
   readonly tokens?: TokenIds;
   /** The most tokens to generate. The default is 256. */
   readonly maxNewTokens?: number;
-  /** Texts that end the generation. The one that is found and what follows are not returned. */
+  /**
+   * Texts that end the generation. The one that is found and what follows are not returned. They
+   * may contain the names of control tokens, which are not part of the text otherwise.
+   */
   readonly stop?: readonly string[];
   /** Ids that end the generation. The default is the tokenizer's own. */
   readonly eosTokens?: readonly number[];

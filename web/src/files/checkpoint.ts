@@ -200,7 +200,7 @@ export class Warnings {
  * The tokenizer that `read` returns. A tokenizer that kvlens does not support leaves the weights
  * usable: then the result is the reason, which is also a warning.
  */
-export async function tokenizerOrProblem<T extends TokenizerData>(
+export async function tokenizerOrProblem<T>(
   file: string,
   warnings: Warnings,
   read: () => T | undefined | Promise<T | undefined>,

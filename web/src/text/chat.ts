@@ -4,7 +4,7 @@
 import { Template } from '@huggingface/jinja';
 import { KvLensError } from '../errors.js';
 
-/** One message of a conversation; templates may use further fields. */
+/** One message of a conversation. Templates may use further fields. */
 export interface ChatMessage {
   readonly role: string;
   readonly content: string;
@@ -15,9 +15,12 @@ export interface ChatMessage {
 export interface ChatOptions {
   /** Whether the text ends with the beginning of an answer (default true). */
   readonly addGenerationPrompt?: boolean;
-  /** Text of BOS and EOS, for templates that write them. */
+  /** The names of BOS and EOS, for templates that write them. */
   readonly bosToken?: string;
   readonly eosToken?: string;
+  /** Descriptions of tools and documents; `none` in the template by default, as in Python. */
+  readonly tools?: readonly unknown[];
+  readonly documents?: readonly unknown[];
   /** Further variables, for example `enable_thinking`. */
   readonly variables?: Readonly<Record<string, unknown>>;
 }
@@ -26,22 +29,26 @@ export interface ChatOptions {
 export class ChatTemplate {
   private readonly template: Template;
 
-  /** Errors: no_chat_template (`source` is undefined), chat_template_failed (not to be parsed). */
+  /** Errors: no_chat_template (`source` is undefined), chat_template_failed (it does not parse). */
   constructor(source: string | undefined) {
     if (source === undefined) {
       const message = 'the checkpoint has no chat template; give it a prompt instead of messages';
       throw new KvLensError('no_chat_template', {}, message);
     }
-    this.template = attempt('cannot be parsed', () => new Template(source));
+    // Jinja knows one kind of line break.
+    const unix = source.replace(/\r\n?/g, '\n');
+    this.template = attempt('cannot be parsed', () => new Template(unix));
   }
 
   /**
-   * The text of a conversation. Encode it with `addBos: false`: a template writes BOS itself.
-   * Errors: chat_template_failed, with what the template says against the messages.
+   * The text of a conversation. Encode it with `addBos: false`: the template itself writes BOS.
+   * Errors: chat_template_failed, with the template's objection to the messages.
    */
   render(messages: readonly ChatMessage[], options: ChatOptions = {}): string {
     return attempt('refused the messages', () =>
       this.template.render({
+        tools: options.tools ?? null,
+        documents: options.documents ?? null,
         ...options.variables,
         messages: messages.map((message) => ({ ...message })),
         add_generation_prompt: options.addGenerationPrompt ?? true,
@@ -59,5 +66,42 @@ function attempt<T>(what: string, action: () => T): T {
     const reason = error instanceof Error ? error.message : String(error);
     const message = `the chat template ${what}: ${reason}`;
     throw new KvLensError('chat_template_failed', {}, message, error);
+  }
+}
+
+/**
+ * Marks the names of control tokens in the contents of messages, to tell them from those that the
+ * template writes. A mark is a private character within the name.
+ */
+export class LiteralContent {
+  /** The messages with marks. */
+  readonly messages: readonly ChatMessage[];
+  private readonly mark: string;
+
+  constructor(names: readonly string[], messages: readonly ChatMessage[]) {
+    const contents = messages.map(({ content }) => (typeof content === 'string' ? content : ''));
+    let point = 0x10fffd;
+    while (contents.some((content) => content.includes(String.fromCodePoint(point)))) --point;
+    this.mark = String.fromCodePoint(point);
+    const present = names
+      .filter((name) => name.length > 1 && contents.some((content) => content.includes(name)))
+      .sort((a, b) => b.length - a.length);
+    this.messages = messages.map((message) => {
+      let { content } = message;
+      if (typeof content !== 'string') return message;
+      for (const name of present) {
+        content = content.replaceAll(name, () => name.charAt(0) + this.mark + name.slice(1));
+      }
+      return { ...message, content };
+    });
+  }
+
+  /** A rendered text without its marks, and where they were. */
+  unmark(text: string): { text: string; literalAt: number[] } {
+    const parts = text.split(this.mark);
+    const literalAt: number[] = [];
+    let at = 0;
+    for (const part of parts.slice(0, -1)) literalAt.push((at += part.length));
+    return { text: parts.join(''), literalAt };
   }
 }

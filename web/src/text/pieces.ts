@@ -79,6 +79,13 @@ export class Pieces {
     return type === TokenType.control || type === TokenType.unknown ? this.tokens[id] : undefined;
   }
 
+  /** The names of all control tokens. */
+  get specialNames(): string[] {
+    return this.tokens.filter((token, id): token is string => {
+      return token !== undefined && token !== '' && this.specialName(id) !== undefined;
+    });
+  }
+
   private bytesOf(token: string, type: number | undefined): Uint8Array {
     switch (this.decoding.alphabet) {
       case 'byte-level': {

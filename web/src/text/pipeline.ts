@@ -50,7 +50,7 @@ export function pipelineEncoder(pipeline: Pipeline): Encode {
         ids.push(section.id);
         continue;
       }
-      yield;
+      if (section.text.length >= unitsPerStep) yield;
       const parts = normalized.cut(
         normalize(section.text),
         (token) => !token.special || parseSpecial,

@@ -62,6 +62,8 @@ export interface Tokenizer {
   piece(id: number): Piece;
   /** The name of a control token, which has no text; undefined for any other id. */
   specialName(id: number): string | undefined;
+  /** The names of all control tokens. */
+  readonly specialNames: readonly string[];
   /**
    * A decoder for tokens as they are generated. It never returns part of a character. `after` are
    * the tokens before them, which decide whether a first space is text or SentencePiece's prefix.
@@ -99,6 +101,9 @@ export function createTokenizer(data: TokenizerData, vocabSize = 0): Tokenizer {
     decode: (ids) => pieces.decode(ids),
     piece: (id) => pieces.piece(id),
     specialName: (id) => pieces.specialName(id),
+    get specialNames() {
+      return pieces.specialNames;
+    },
     decoder: (after) => pieces.decoder(after),
   };
 }

@@ -14,11 +14,11 @@ import type {
 import { aborted, type Call } from './call.js';
 import { pieceOf, withPieces } from './step-reads.js';
 import { StopStrings } from './stop-strings.js';
-import type { WorkerModel } from './worker-model.js';
+import { encodeOptions, type WorkerModel } from './worker-model.js';
 import type { WorkerSession } from './worker-session.js';
 import { yieldToMessages } from './yield-to-messages.js';
 
-/** A request whose prompt has become tokens. */
+/** A request that has been checked. */
 export interface TokenRequest
   extends
     SamplingOptions,
@@ -26,14 +26,14 @@ export interface TokenRequest
     Required<
       Pick<EngineGenerateRequest, 'maxNewTokens' | 'stop' | 'eosTokens' | 'logprobs' | 'pieces'>
     > {
-  readonly tokens: Uint32Array;
   readonly seed: bigint;
+  /** Resolves to the ids of the prompt. */
+  readonly promptTokens: (signal: AbortSignal) => Uint32Array | Promise<Uint32Array>;
 }
 
 /** Checks what does not depend on the session. Errors: invalid_argument, those of tokenizers. */
 export function tokenRequest(request: EngineGenerateRequest, model: WorkerModel): TokenRequest {
   const { tokenizer } = model;
-  const tokens = promptTokens(request, model);
   const stop = request.stop ?? [];
   if (!Array.isArray(stop) || stop.some((text) => typeof text !== 'string' || text === '')) {
     throw check.invalidArgument('stop', stop, 'texts that are not empty');
@@ -47,7 +47,7 @@ export function tokenRequest(request: EngineGenerateRequest, model: WorkerModel)
     throw check.invalidArgument('seed', seed, 'integers and bigints');
   return {
     ...request,
-    tokens,
+    promptTokens: promptTokens(request, model),
     maxNewTokens: check.count('maxNewTokens', request.maxNewTokens ?? 256),
     stop,
     eosTokens: [...check.counts('eosTokens', request.eosTokens ?? tokenizer?.stopIds ?? [])],
@@ -57,17 +57,34 @@ export function tokenRequest(request: EngineGenerateRequest, model: WorkerModel)
   };
 }
 
+/** How the prompt of a request becomes ids. Errors: those of `tokenRequest`. */
 function promptTokens(
-  { prompt, messages, tokens }: EngineGenerateRequest,
+  request: EngineGenerateRequest,
   model: WorkerModel,
-): Uint32Array {
+): (signal: AbortSignal) => Uint32Array | Promise<Uint32Array> {
+  const { prompt, messages, tokens } = request;
   const given = [prompt, messages, tokens].filter((each) => each !== undefined).length;
   if (given !== 1)
     throw check.invalidArgument('request', `${given} prompts`, 'one of prompt, messages, tokens');
-  if (tokens !== undefined) return check.counts('tokens', tokens);
-  if (prompt !== undefined) return model.encode(prompt, true);
-  // The template itself writes BOS.
-  return model.encode(model.renderChat(messages!, true), false);
+  if (tokens !== undefined) {
+    const ids = check.counts('tokens', tokens);
+    return () => ids;
+  }
+  const { bosId } = model.needTokenizer();
+  if (messages !== undefined) {
+    const literal = check.flag('literalContent', request.literalContent ?? false);
+    const options = { ...request.template, addGenerationPrompt: true };
+    model.renderChat(messages, options); // its errors come before the session is touched
+    return (signal) => model.encodeChat(messages, options, literal, signal);
+  }
+  const options = encodeOptions(request);
+  check.string('prompt', prompt);
+  return async (signal) => {
+    const ids = await model.encode(prompt!, options, signal);
+    // A prompt that begins with BOS gets no second one.
+    const hasBosTwice = options.addBos === undefined && ids[0] === bosId && ids[1] === bosId;
+    return hasBosTwice ? ids.subarray(1) : ids;
+  };
 }
 
 /**
@@ -85,15 +102,22 @@ export async function generate(
   const rng = { state: request.seed };
   let start = performance.now();
   let reusedTokens = 0;
+  // Encoding touches no session, so it does not wait for the turn.
+  const pending = Promise.resolve(request.promptTokens(call.signal));
+  pending.catch(() => undefined); // reported below
+  let prompt = new Uint32Array() as Uint32Array;
   try {
-    const done = await inTurn(() => {
+    const done = await inTurn(async () => {
       start = performance.now();
-      reusedTokens = keptRows(session.tokens(), request.tokens, session.hasLogits);
-      return target.undoneOnError(() => run(target, request, tokenizer, call, reusedTokens, rng));
+      prompt = await pending;
+      reusedTokens = keptRows(session.tokens(), prompt, session.hasLogits);
+      return target.undoneOnError(() =>
+        run(target, request, prompt, tokenizer, call, reusedTokens, rng),
+      );
     });
     return {
       ...done,
-      promptTokens: request.tokens.length,
+      promptTokens: prompt.length,
       reusedTokens,
       kvLen: session.kvLen,
       milliseconds: performance.now() - start,
@@ -101,11 +125,12 @@ export async function generate(
     };
   } catch (error) {
     if (!isKvLensError(error) || error.code !== 'aborted' || session.disposed) throw error;
+    prompt = await pending.catch(() => prompt);
     return {
       tokens: new Uint32Array(),
       text: '',
       stop: 'aborted',
-      promptTokens: request.tokens.length,
+      promptTokens: prompt.length,
       reusedTokens,
       kvLen: session.kvLen,
       work: zeroWork(),
@@ -129,6 +154,7 @@ function keptRows(held: Uint32Array, prompt: Uint32Array, hasLogits: boolean): n
 async function run(
   target: WorkerSession,
   request: TokenRequest,
+  prompt: Uint32Array,
   tokenizer: Tokenizer | undefined,
   call: Call,
   reused: number,
@@ -155,9 +181,9 @@ async function run(
   });
   if (request.maxNewTokens === 0) return result('token_limit');
 
-  let { step, evidence } = await prepare(target, request.tokens, reused, options, call);
+  let { step, evidence } = await prepare(target, prompt, reused, options, call);
   work = step.work;
-  const decoder = tokenizer?.decoder(request.tokens);
+  const decoder = tokenizer?.decoder(prompt);
   const stops = new StopStrings(request.stop);
   for (;;) {
     const [best] = session.topTokens(1);
@@ -170,6 +196,8 @@ async function run(
     tokens.push(draw.token);
     const isEos = request.eosTokens.includes(draw.token);
     let piece = stops.push(decoder?.push(draw.token) ?? '');
+    // A stop may contain the names of control tokens, which have no text.
+    if (!stops.found) piece += stops.push(tokenizer?.specialName(draw.token) ?? '', true);
     const stop = isEos
       ? 'eos'
       : stops.found

@@ -1,8 +1,13 @@
-/** Ends a stream of text before the first of several stop texts. */
+/**
+ * Finds the first of several texts in a stream, and lets nothing of it through. The stream may hold
+ * hidden parts, the names of control tokens, which are searched but never let through.
+ */
 export class StopStrings {
   readonly #stops: readonly string[];
   /** The end of the text so far, if a stop text may begin there. */
   #held = '';
+  /** One character for each of `#held`: "v" if it is visible, "h" if it is hidden. */
+  #heldKinds = '';
   #found = false;
 
   constructor(stops: readonly string[]) {
@@ -14,28 +19,38 @@ export class StopStrings {
   }
 
   /** Returns the text that is certain not to belong to a stop text. */
-  push(text: string): string {
+  push(text: string, isHidden = false): string {
     const whole = this.#held + text;
+    const kinds = this.#heldKinds + (isHidden ? 'h' : 'v').repeat(text.length);
     const at = this.#stops.map((stop) => whole.indexOf(stop)).filter((index) => index >= 0);
+    let end = Math.min(...at);
     if (at.length > 0) {
       this.#found = true;
       this.#held = '';
-      return whole.slice(0, Math.min(...at));
+      this.#heldKinds = '';
+    } else {
+      end = whole.length - Math.max(0, ...this.#stops.map((stop) => overlap(whole, stop)));
+      this.#held = whole.slice(end);
+      this.#heldKinds = kinds.slice(end);
     }
-    const keep = Math.max(0, ...this.#stops.map((stop) => overlap(whole, stop)));
-    this.#held = whole.slice(whole.length - keep);
-    return whole.slice(0, whole.length - keep);
+    return visible(whole.slice(0, end), kinds);
   }
 
   /** Returns the text that is still held back, once nothing follows. */
   end(): string {
-    const held = this.#held;
+    const held = visible(this.#held, this.#heldKinds);
     this.#held = '';
+    this.#heldKinds = '';
     return held;
   }
 }
 
-/** Returns the length of the longest end of `text` that is also a beginning of `stop`. */
+function visible(text: string, kinds: string): string {
+  if (!kinds.includes('h')) return text;
+  return text.replace(/[\s\S]/g, (unit, at: number) => (kinds[at] === 'v' ? unit : ''));
+}
+
+/** Length of the longest end of `text` that `stop` begins with. */
 function overlap(text: string, stop: string): number {
   for (let length = Math.min(text.length, stop.length - 1); length > 0; --length) {
     if (text.endsWith(stop.slice(0, length))) return length;

@@ -1,37 +1,50 @@
 /** A model in the worker, with the tokenizer and chat template of its checkpoint. */
 import * as check from '../../core/arguments.js';
 import type { Core, Model } from '../../core-api.js';
-import type { ChatMessage, EngineModel, EngineModelInfo, TokenizerInfo } from '../../engine-api.js';
+import type {
+  ChatMessage,
+  ChatTemplateOptions,
+  EngineModel,
+  EngineModelInfo,
+  TokenizeOptions,
+  TokenizerInfo,
+} from '../../engine-api.js';
 import { KvLensError } from '../../errors.js';
 import { opfsStore } from '../../files/blob-stores.js';
 import { DownloadCache } from '../../files/download-cache.js';
+import { tokenizerOrProblem, Warnings } from '../../files/checkpoint.js';
 import { openCheckpoint } from '../../files/open-checkpoint.js';
 import { baseName } from '../../files/source.js';
-import { ChatTemplate } from '../../text/chat.js';
-import { createTokenizer, type Tokenizer } from '../../text/tokenizer.js';
+import { ChatTemplate, LiteralContent } from '../../text/chat.js';
+import { createTokenizer, type EncodeOptions, type Tokenizer } from '../../text/tokenizer.js';
 import type { DType, TokenIds } from '../../types.js';
-import type { Call } from './call.js';
+import { aborted, type Call } from './call.js';
 import { callNamed, includes } from './call-named.js';
 import { loadWeights } from './load-weights.js';
 import { CORE_MODEL_METHODS, MODEL_METHODS, type Served } from '../protocol/methods.js';
 import type { PortableSource } from '../protocol/portable-source.js';
 import { openSource } from './open-source.js';
+import { yieldToMessages } from './yield-to-messages.js';
 
 export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[number]> {
   readonly model: Model;
   readonly info: EngineModelInfo;
   readonly tokenizer: Tokenizer | undefined;
+  readonly #tokenizerProblem: KvLensError | undefined;
   readonly #chatTemplate: string | undefined;
 
   constructor(
     model: Model,
-    from: Pick<EngineModelInfo, 'name' | 'format' | 'architecture' | 'loadMilliseconds'>,
+    from: Pick<EngineModelInfo, 'name' | 'format' | 'architecture' | 'loadMilliseconds'> &
+      Partial<Pick<EngineModelInfo, 'warnings'>>,
     tokenizer?: Tokenizer,
     chatTemplate?: string,
+    tokenizerProblem?: KvLensError,
   ) {
     this.model = model;
     this.tokenizer = tokenizer;
     this.#chatTemplate = chatTemplate;
+    this.#tokenizerProblem = tokenizerProblem;
     const counts = new Map<DType, number>();
     let nParameters = 0;
     for (const { dtype, shape } of model.parameters()) {
@@ -39,6 +52,7 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
       nParameters += shape.reduce((product, size) => product * size, 1);
     }
     this.info = {
+      warnings: [],
       ...from,
       hash: model.hash,
       parameterBytes: model.parameterBytes,
@@ -63,7 +77,13 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
         if (stage === 'download') onProgress?.({ stage: 'open', bytes, total });
       },
     });
-    const tokenizer = checkpoint.tokenizer && createTokenizer(checkpoint.tokenizer);
+    const { config, tokenizer: data } = checkpoint;
+    const found = new Warnings();
+    const { tokenizer, tokenizerProblem } = await tokenizerOrProblem(
+      data?.kind ?? '',
+      found,
+      () => data && createTokenizer(data, config.vocabSize),
+    );
     const model = await loadWeights(core, checkpoint, signal, onProgress);
     const { format, architecture, totalBytes, chatTemplate } = checkpoint;
     onProgress?.({ stage: 'ready', bytes: totalBytes, total: totalBytes });
@@ -71,9 +91,16 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
     const loadMilliseconds = performance.now() - start;
     return new WorkerModel(
       model,
-      { name, format, architecture, loadMilliseconds },
+      {
+        name,
+        format,
+        architecture,
+        loadMilliseconds,
+        warnings: [...checkpoint.warnings, ...found.list],
+      },
       tokenizer,
       chatTemplate,
+      checkpoint.tokenizerProblem ?? tokenizerProblem,
     );
   }
 
@@ -92,11 +119,12 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
   /** Errors: no_tokenizer. */
   needTokenizer(): Tokenizer {
     if (this.tokenizer !== undefined) return this.tokenizer;
-    throw new KvLensError(
-      'no_tokenizer',
-      {},
-      'the model came without a tokenizer; give it tokens instead of text',
-    );
+    const problem = this.#tokenizerProblem;
+    const reason =
+      problem === undefined
+        ? 'the model came without a tokenizer'
+        : `kvlens does not support the tokenizer of the model (${problem.message})`;
+    throw new KvLensError('no_tokenizer', {}, `${reason}; give it tokens instead of text`, problem);
   }
 
   serve(method: string, call: Call, args: readonly unknown[]): unknown {
@@ -105,19 +133,31 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
   }
 
   tokenize(
-    _call: Call,
+    call: Call,
     text: string,
-    { addSpecial = true }: { readonly addSpecial?: boolean } = {},
-  ): Uint32Array<ArrayBuffer> {
-    return this.encode(text, addSpecial);
+    options: TokenizeOptions = {},
+  ): Promise<Uint32Array<ArrayBuffer>> {
+    return this.encode(text, encodeOptions(options), call.signal);
   }
 
-  /** Ids of `text`. Errors: no_tokenizer, invalid_argument. */
-  encode(text: string, addSpecial: boolean): Uint32Array<ArrayBuffer> {
+  /**
+   * Resolves to the ids of `text`. Pauses between steps, so that other calls are answered.
+   * Errors: no_tokenizer, invalid_argument, aborted.
+   */
+  async encode(
+    text: string,
+    options: EncodeOptions,
+    signal: AbortSignal,
+  ): Promise<Uint32Array<ArrayBuffer>> {
     const tokenizer = this.needTokenizer();
     check.string('text', text);
-    const options = addSpecial ? {} : { addBos: false, addEos: false };
-    return tokenizer.encode(text, options) as Uint32Array<ArrayBuffer>;
+    const steps = tokenizer.encodeSteps(text, options);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) return value;
+      await yieldToMessages();
+      if (signal.aborted) throw aborted(signal);
+    }
   }
 
   detokenize(_call: Call, tokens: TokenIds): string {
@@ -132,27 +172,53 @@ export class WorkerModel implements Served<EngineModel, (typeof MODEL_METHODS)[n
   applyChatTemplate(
     _call: Call,
     messages: readonly ChatMessage[],
-    { addGenerationPrompt = true }: { readonly addGenerationPrompt?: boolean } = {},
+    options: ChatTemplateOptions = {},
   ): string {
-    return this.renderChat(messages, addGenerationPrompt);
+    return this.renderChat(messages, options);
   }
 
   /** Errors: no_tokenizer, no_chat_template, chat_template_failed. */
-  renderChat(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
+  renderChat(messages: readonly ChatMessage[], options: ChatTemplateOptions): string {
     const tokenizer = this.needTokenizer();
     const text = (id: number | undefined): string =>
       id === undefined ? '' : tokenizer.piece(id).text;
-    const bosToken = text(tokenizer.bosId);
-    const eosToken = text(tokenizer.eosId);
-    return new ChatTemplate(this.#chatTemplate).render(
-      messages.map((message) => ({ ...message })),
-      { addGenerationPrompt, bosToken, eosToken },
-    );
+    return new ChatTemplate(this.#chatTemplate).render(messages, {
+      ...options,
+      bosToken: text(tokenizer.bosId),
+      eosToken: text(tokenizer.eosId),
+    });
+  }
+
+  /**
+   * Resolves to the ids of a conversation, as its template writes it. With `literalContent` the
+   * names of control tokens in the contents of messages are ordinary text.
+   * Errors: those of renderChat and encode.
+   */
+  async encodeChat(
+    messages: readonly ChatMessage[],
+    options: ChatTemplateOptions,
+    literalContent: boolean,
+    signal: AbortSignal,
+  ): Promise<Uint32Array<ArrayBuffer>> {
+    // The template itself writes BOS.
+    const bare = { addBos: false, addEos: false };
+    if (!literalContent) return this.encode(this.renderChat(messages, options), bare, signal);
+    const literal = new LiteralContent(this.needTokenizer().specialNames, messages);
+    const { text, literalAt } = literal.unmark(this.renderChat(literal.messages, options));
+    return this.encode(text, { ...bare, literalAt }, signal);
   }
 
   dispose(): void {
     this.model.dispose();
   }
+}
+
+/** The options of a tokenizer that those of a call mean. */
+export function encodeOptions({ addSpecial, parseSpecial }: TokenizeOptions): EncodeOptions {
+  return {
+    ...(!check.flag('addSpecial', addSpecial ?? true) && { addBos: false, addEos: false }),
+    parseSpecial: check.flag('parseSpecial', parseSpecial ?? true),
+  };
 }
 
 /** The name of the file that holds the weights, if the source has one. */
