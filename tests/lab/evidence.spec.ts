@@ -151,7 +151,7 @@ test('the course figures of the toy model: 24 cached, 52 replayed, 28 avoided', 
   await expect(verification).toContainText('Equal, bit for bit');
   await expect(verification.locator('[data-fact="difference"] dd')).toHaveText('0');
   await expect(verification.locator('tbody tr').first().locator('td').last()).toHaveText('36');
-  await page.getByText('scores (full grid)').click();
+  await lab.section('work').getByLabel('scores (full grid)').check({ force: true });
   await page.getByText('Numbers as a table').click();
   const last = lab.section('work').locator('tbody tr').last();
   await expect(last).toContainText('24');
@@ -280,7 +280,7 @@ test('avoided work: each call’s sums, the replay measured where it was run and
       length === ids.length ? 'measured' : 'computed',
     ]);
   }
-  await page.getByText('scores (full grid)').click();
+  await lab.section('work').getByLabel('scores (full grid)').check({ force: true });
   await page.getByText('Numbers as a table').click();
   const shown = async (): Promise<string[][]> =>
     (await cellsOf(lab.section('work').locator('tbody tr'), 'th, td')).map(

@@ -334,7 +334,6 @@ export const en = {
       total === 0 ? 'Replay…' : `Replay ${one} of ${total}`,
     allRun: 'Every replay has been measured.',
     table: 'Numbers as a table',
-    save: 'Save',
     derivation: 'Why it grows like this',
     derive: {
       one: 'Take one layer and one head. With the cache, the step at length t compares one new query with t keys: t scores. Growing to length T one token at a time makes',
