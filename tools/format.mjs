@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findProgram } from './requirements.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const fix = process.argv.includes('--fix');
@@ -19,11 +20,17 @@ const check = (program, args) => {
   return status === 0;
 };
 
-const cppOk = check('clang-format-19', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cppFiles]);
+const cppOk = check(findProgram('clang-format'), [
+  ...(fix ? ['-i'] : ['--dry-run', '-Werror']),
+  ...cppFiles,
+]);
 const restOk = check('node', [
   'node_modules/prettier/bin/prettier.cjs',
   fix ? '--write' : '--check',
   '--log-level=warn',
+  '--cache',
+  '--cache-strategy=content',
+  '--cache-location=.build/prettier-cache',
   '.',
 ]);
 if (cppOk && restOk) console.log('all files are formatted');

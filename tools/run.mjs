@@ -1,87 +1,29 @@
-// Runs the stages of the table below, in order, up to the first that fails:
-//   node tools/run.mjs [GROUP...]      no group: everything but the groups in `onRequest`
+// Runs stages (tools/stages.mjs), in order, up to the first that fails:
+//   node tools/run.mjs [GROUP...]      no group: every stage
 // A stage's output goes to .build/logs/NAME.log; shown are the closing lines of its runners and, if
 // it fails, all of it.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isMet, requirements, titleOf } from './requirements.mjs';
+import { setUp } from './setup.mjs';
+import { selectStages } from './stages.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const jobs = String(availableParallelism());
 
-const configure = (preset) => ['cmake', '--preset', preset];
-const buildPreset = (preset) => ['cmake', '--build', '--preset', preset, '-j', jobs];
-const build = (preset) => [configure(preset), buildPreset(preset)];
-const buildAndTest = (preset) => [...build(preset), ['ctest', '--preset', preset, '-j', jobs]];
-
-const stages = [
-  {
-    name: 'lint',
-    groups: ['lint'],
-    commands: [
-      ['node', 'tools/format.mjs'],
-      ['npx', 'eslint', '--config', 'tools/eslint.config.mjs', '.'],
-      ['npx', 'stylelint', 'web/**/*.css'],
-    ],
-  },
-  {
-    name: 'native',
-    groups: ['core'],
-    commands: [
-      // ctest keeps to itself what a passing test prints; these say which golden folders were read.
-      ...buildAndTest('dev'),
-      ['.build/dev/tests/kvlens_core_tests', '--gtest_filter=GoldenFolders*', '--gtest_brief=1'],
-    ],
-  },
-  { name: 'sanitizers', groups: ['core'], commands: buildAndTest('asan') },
-  { name: 'wasm', groups: ['wasm'], commands: buildAndTest('wasm') },
-  {
-    name: 'clang-tidy',
-    groups: ['lint'],
-    commands: [
-      ...build('tidy'),
-      configure('wasm'),
-      [...buildPreset('wasm'), '--target', 'kvlens_wasm_tidy'],
-    ],
-  },
-  {
-    name: 'build',
-    groups: ['build', 'web'],
-    commands: [...build('wasm'), ['node', 'tools/build-package.mjs']],
-  },
-  {
-    name: 'web',
-    groups: ['web'],
-    commands: [
-      ['npx', 'tsc', '-p', 'tests/web'],
-      ['npx', 'vitest', 'run', '--no-color'],
-    ],
-  },
-  {
-    name: 'lab-build',
-    groups: ['lab-build'],
-    commands: [
-      ['npx', 'tsc', '-p', 'web/lab'],
-      ['npx', 'vite', 'build', 'web/lab', '--logLevel', 'warn'],
-    ],
-  },
-  {
-    name: 'lab',
-    groups: ['lab'],
-    commands: [
-      ['npx', 'tsc', '-p', 'tests/lab'],
-      ['npx', 'playwright', 'test', '-c', 'tests/lab/playwright.config.ts'],
-    ],
-  },
-];
-const onRequest = ['build'];
-
-// The lines by which GoogleTest, ctest, Vitest and Playwright, and our own checks, sum up, and the
+// The lines by which GoogleTest, ctest, Vitest and Playwright, and our own tools, sum up, and the
 // figures that tests print: rows of a table begin with a bar.
-const closing =
-  /^\s*(\||\[ {2}GOLDEN {2}\])|tests (passed|failed)|\[ {2}(PASSED|FAILED) {2}\]|^\s*(Test Files|Tests) |^\s*\d+ (passed|failed|skipped)|are formatted/;
+const closing = new RegExp(
+  [
+    /^\s*(\||\[ {2}GOLDEN {2}\])/,
+    /tests (passed|failed)|\[ {2}(PASSED|FAILED) {2}\]/,
+    /^\s*(Test Files|Tests) |^\s*\d+ (passed|failed|skipped)/,
+    /are formatted|is up to date$|^clang-tidy: \d/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+);
 
 function runCommand([program, ...args], log) {
   return new Promise((resolve) => {
@@ -93,7 +35,7 @@ function runCommand([program, ...args], log) {
   });
 }
 
-async function runStage({ name, commands }) {
+async function runStage({ name, commands, needs }) {
   console.log(`\n== ${name}`);
   const path = join(root, '.build/logs', `${name}.log`);
   const log = createWriteStream(path);
@@ -109,25 +51,15 @@ async function runStage({ name, commands }) {
         .join('\n')
     : output;
   if (shown) console.log(shown);
+  for (const need of needs.filter((need) => requirements[need].leavesOut && !isMet(need)))
+    console.log(`not run: ${requirements[need].leavesOut} (${titleOf(need)} is missing)`);
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   console.log(`== ${name} ${passed ? 'passed' : 'FAILED'} in ${seconds} s`);
   return passed;
 }
 
-const groups = process.argv.slice(2);
-const known = new Set(stages.flatMap((stage) => stage.groups));
-for (const group of groups.filter((group) => !known.has(group))) {
-  console.error(`unknown group "${group}"; there are: ${[...known].join(', ')}`);
-  process.exit(2);
-}
-const selected = stages.filter((stage) =>
-  groups.length > 0
-    ? stage.groups.some((group) => groups.includes(group))
-    : !stage.groups.every((group) => onRequest.includes(group)),
-);
-
-const setup = spawnSync('node', ['tools/setup.mjs'], { cwd: root, stdio: 'inherit' });
-if (setup.status !== 0) process.exit(1); // it has said why
+const selected = selectStages(process.argv.slice(2));
+setUp(selected);
 
 mkdirSync(join(root, '.build/logs'), { recursive: true });
 let passed = 0;

@@ -28,20 +28,20 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version ERROR_QUIET)
 string(MD5 version "${version}")
 set(KVLENS_COMPILER_ENVIRONMENT CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version}
-    # The private compiler sees nothing of the host but the project, and its system headers are not
-    # the host's: preprocessed sources go through the build folder, and they alone are compared.
-    CCACHE_TEMPDIR=${CMAKE_BINARY_DIR}/ccache CCACHE_NODIRECT=true)
+    # The compiler is run once, and what its dependency file names is compared.
+    CCACHE_DEPEND=true CCACHE_SLOPPINESS=pch_defines,time_macros)
 
-# Where clang-tidy, which runs outside the tree, finds the system headers.
+# Where clang-tidy (tools/tidy.mjs), which runs outside the tree, finds the system headers.
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} --cflags OUTPUT_VARIABLE cflags ERROR_QUIET)
 if(cflags MATCHES "--sysroot=([^ \n]+)")
-  set(KVLENS_SYSROOT ${CMAKE_MATCH_1})
+  set(sysroot ${CMAKE_MATCH_1})
   if(emscripten STREQUAL "${CMAKE_CURRENT_LIST_DIR}/bin")
     execute_process(
       COMMAND sh -c ". ${CMAKE_CURRENT_LIST_DIR}/common.sh && echo $kvlens_root"
       OUTPUT_VARIABLE tree OUTPUT_STRIP_TRAILING_WHITESPACE)
-    string(PREPEND KVLENS_SYSROOT ${tree})
+    string(PREPEND sysroot ${tree})
   endif()
+  set(KVLENS_SYSROOT ${sysroot} CACHE INTERNAL "Emscripten's system headers, for clang-tidy")
 endif()
 
 # Node 20 has relaxed SIMD behind a flag, but its baseline compiler computes wrong dot products. The

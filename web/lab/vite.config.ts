@@ -1,4 +1,5 @@
-// Builds the page into .build/lab: relative URLs only, so that the folder works from any path.
+// Builds the page into .build/lab: relative URLs only, so that the folder works from any path. The
+// development server serves the sources, and reloads when they or the package in dist/ change.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +14,7 @@ const isolation = {
 };
 
 const modelPath = 'models/stories260K-q8_0.gguf';
-const modelFile = inRoot('.build/fixtures/stories260k/stories260K-q8_0.gguf');
+const modelFile = inRoot('tests/fixtures/stories260k/stories260K-q8_0.gguf');
 
 /** The built-in checkpoint, from the fixtures: one copy in the repository is enough. */
 function builtInModel(): Plugin {
@@ -74,8 +75,8 @@ export default defineConfig({
   },
   plugins: [builtInModel(), serviceWorker()],
   worker: { format: 'es' },
-  server: { headers: isolation },
-  preview: { headers: isolation },
+  server: { headers: isolation, port: 5173, strictPort: true, fs: { allow: [inRoot('.')] } },
+  preview: { headers: isolation, port: 4173, strictPort: true },
   build: {
     outDir: inRoot('.build/lab'),
     emptyOutDir: true,
