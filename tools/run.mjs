@@ -19,7 +19,7 @@ const closing = new RegExp(
     /^\s*(\||\[ {2}GOLDEN {2}\])/,
     /tests (passed|failed)|\[ {2}(PASSED|FAILED) {2}\]/,
     /^\s*(Test Files|Tests) |^\s*\d+ (passed|failed|skipped)/,
-    /are formatted|is up to date$|^clang-tidy: \d/,
+    /are formatted|is up to date$|^clang-tidy: \d|^(#|ℹ) (pass|fail) \d/,
   ]
     .map(({ source }) => source)
     .join('|'),

@@ -83,6 +83,12 @@ const stages = [
     commands: [['node', 'tools/build-lab.mjs']],
   },
   {
+    name: 'tools',
+    groups: ['tools'],
+    needs: product,
+    commands: [['node', '--test', 'tests/tools/build.test.mjs']],
+  },
+  {
     name: 'lab',
     groups: ['lab'],
     needs: ['xz', 'chromium', 'fonts'],
