@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { npmInstall, packInto, root } from '../../support/packed.js';
 
 const names = ['node', 'step-by-step', 'vite', 'react'];
-const model = join(root, '.build/fixtures/stories260k/stories260K-q8_0.gguf');
+const model = join(root, 'tests/fixtures/stories260k/stories260K-q8_0.gguf');
 const story = 'there was a little girl named Lily. She loved to play outside in the park.';
 
 let scratch: string;
@@ -54,7 +54,7 @@ test('node generates a story, and its replay gives the same bytes', () => {
   expect(output).toContain('same bytes: true');
 });
 
-test('the model that npm start of node names is the one that setup unpacks', () => {
+test('the model that npm start of node names is in the repository', () => {
   const path = /node generate\.js (.*)/.exec(
     manifest(join(root, 'examples/node')).scripts['start']!,
   );
