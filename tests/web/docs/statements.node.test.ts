@@ -49,6 +49,20 @@ test('tests hold the formulas of work equal to the counters', () => {
     );
 });
 
+test('docs/architecture.md names the file of every kind of session', () => {
+  const rows = [
+    ...readText('docs/architecture.md')
+      .split('## Which session is which')[1]!
+      .split('\n## ')[0]!
+      .matchAll(/^\| (`.*?)\| `(\S+)` /gm),
+  ];
+  expect(rows.length).toBeGreaterThan(5);
+  for (const [, names, path] of rows) {
+    for (const [, name] of names!.matchAll(/`(?:kvlens::)?([A-Z]\w*)/g))
+      expect(readText(path!), path).toMatch(new RegExp(`\\b${name}\\b`));
+  }
+});
+
 test('npm run bench is the comparison in a browser, and tests/README.md says so', () => {
   const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> };
   expect(scripts['bench']).toContain('tests/bench/browser/');
