@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Checkpoint } from '../../../web/src/files/checkpoint.js';
 import { openCheckpoint } from '../../../web/src/files/open-checkpoint.js';
+import type { BpeData } from '../../../web/src/text/tokenizer-data.js';
 import { smallGguf, writeGguf, type GgufEntry } from '../../support/gguf-writer.js';
 import { smallHf, writeJson, writeSafetensors } from '../../support/hf-writer.js';
 
@@ -104,7 +105,7 @@ describe('a GGUF file', () => {
           'tokenizer.ggml.token_type': { type: 'ints', value: [2, 3, 1, 1, 1, type] },
         });
         expect(tokenizer?.stopIds, `${name} ${type}`).toContain(5);
-        expect((tokenizer as { types: number[] }).types[5]).toBe(3);
+        expect((tokenizer as BpeData).types[5]).toBe(3);
       }
     }
   });

@@ -1,8 +1,8 @@
 /**
  * A checkpoint's own chat template: from messages to the text that the model was trained on.
  */
-import { Template } from '@huggingface/jinja';
 import { KvLensError } from '../errors.js';
+import { parseTemplate } from './chat-interpreter.js';
 
 /** One message of a conversation. Templates may use further fields. */
 export interface ChatMessage {
@@ -27,7 +27,7 @@ export interface ChatOptions {
 
 /** A parsed chat template. */
 export class ChatTemplate {
-  private readonly template: Template;
+  private readonly run: (variables: Record<string, unknown>) => string;
 
   /** Errors: no_chat_template (`source` is undefined), chat_template_failed (it does not parse). */
   constructor(source: string | undefined) {
@@ -35,9 +35,7 @@ export class ChatTemplate {
       const message = 'the checkpoint has no chat template; give it a prompt instead of messages';
       throw new KvLensError('no_chat_template', {}, message);
     }
-    // Jinja knows one kind of line break.
-    const unix = source.replace(/\r\n?/g, '\n');
-    this.template = attempt('cannot be parsed', () => new Template(unix));
+    this.run = attempt('cannot be parsed', () => parseTemplate(source));
   }
 
   /**
@@ -46,7 +44,7 @@ export class ChatTemplate {
    */
   render(messages: readonly ChatMessage[], options: ChatOptions = {}): string {
     return attempt('refused the messages', () =>
-      this.template.render({
+      this.run({
         tools: options.tools ?? null,
         documents: options.documents ?? null,
         ...options.variables,
