@@ -11,6 +11,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "ops/elementary.h"
 #include "support/expect.h"
 
 namespace kvlens {
@@ -83,6 +84,32 @@ TEST(SamplingTest, CandidatesShareTheIntervalInOrderOfId) {
     EXPECT_LT(*draw.unit_draw, draw.interval_end);
     EXPECT_EQ(draw.candidates, 4U);
   }
+}
+
+// SplitMix64's output function is invertible: these states precede the outputs named beside them.
+constexpr std::uint64_t before_half = 0x2fed'f1ef'ce1d'5545;       // 2^63: the draw 0.5
+constexpr std::uint64_t just_before_half = 0x0d4f'88b4'0677'61bd;  // 2^63 - 1: 0.5 - 2^-53
+constexpr std::uint64_t before_zero = 0x61c8'8646'80b5'83eb;       // 0: the draw 0
+
+TEST(SamplingTest, ADrawOnABoundaryBelongsToTheIntervalThatBeginsThere) {
+  const std::vector<double> equal = {3.0, 3.0};
+  const auto draw_from = [&](std::uint64_t state, std::span<const double> logits) {
+    SplitMix64 rng(state);
+    return must(sample(logits, {.greedy = false}, rng));
+  };
+  const Draw second = draw_from(before_half, equal);
+  EXPECT_EQ(second.unit_draw, 0.5);
+  EXPECT_EQ(second.token, 1U);
+  EXPECT_EQ(second.interval_start, 0.5);
+  EXPECT_EQ(second.interval_end, 1.0);
+  const Draw first = draw_from(just_before_half, equal);
+  EXPECT_EQ(first.unit_draw, 0.5 - 0x1p-53);
+  EXPECT_EQ(first.token, 0U);
+  // An interval without length holds no draw, not even one that is exactly where it lies.
+  const Draw certain = draw_from(before_zero, std::vector<double>{-1e6, 3.0});
+  EXPECT_EQ(certain.unit_draw, 0.0);
+  EXPECT_EQ(certain.token, 1U);
+  EXPECT_EQ(certain.probability, 1.0);
 }
 
 TEST(SamplingTest, EachChoiceTakesOneDraw) {
@@ -158,6 +185,18 @@ TEST(SamplingTest, MinPDropsCandidatesBelowItsShareOfTheLargest) {
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.2}).candidates, 4U);
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.3}).candidates, 2U);
   EXPECT_EQ(draw_in(0, 1, {.greedy = false, .min_p = 0.6}).candidates, 1U);
+}
+
+TEST(SamplingTest, MinPKeepsACandidateOfExactlyItsShare) {
+  const double log_half = -std::numbers::ln2;
+  ASSERT_EQ(ops::exponential(log_half), 0.5);
+  const std::vector<double> logits = {0.0, log_half};
+  const auto candidates = [&](double min_p) {
+    return draw_in(0, 1, {.greedy = false, .min_p = min_p}, logits).candidates;
+  };
+  EXPECT_EQ(candidates(std::nextafter(0.5, 0)), 2U);
+  EXPECT_EQ(candidates(0.5), 2U);
+  EXPECT_EQ(candidates(std::nextafter(0.5, 1)), 1U);
 }
 
 TEST(SamplingTest, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) {
