@@ -4,6 +4,7 @@
 import { KvLensError } from './errors.js';
 import type { MainModule } from './kvlens-simd.js';
 import type { ModuleOptions } from './types.js';
+import { watchThreads } from './thread-watch.js';
 import { variantFiles, type Choice } from './variants.js';
 
 type Factory = (options: {
@@ -22,22 +23,35 @@ export interface LoadedModule {
   readonly end: () => void;
 }
 
-/** Errors: module_load_failed. */
+/** A thread that has not started after this many milliseconds is taken for one that never will. */
+const PATIENCE = 30_000;
+
+/** Errors: module_load_failed, unsupported_environment. */
 export async function loadModule(
   { variant, threads }: Choice,
   wasm: ModuleOptions['wasm'],
+  patience = PATIENCE,
 ): Promise<LoadedModule> {
+  if ('ServiceWorkerGlobalScope' in globalThis) {
+    throw new KvLensError(
+      'unsupported_environment',
+      { field: 'scope', value: 'a service worker', allowed: 'a page or a dedicated worker' },
+      'a service worker cannot load kvlens; load it in a page or in a dedicated worker',
+    );
+  }
   const files = variantFiles(variant);
+  const watch = threads > 1 ? watchThreads(patience) : undefined;
   try {
     const compiled = await compile(wasm ?? files.wasm);
     const { default: factory } = (await import(
       /* @vite-ignore */ /* webpackIgnore: true */ files.script.href
     )) as { default: Factory };
-    // The factory's own promise never settles when the instance cannot be made.
+    // The factory's own promise never settles if the instance or a thread cannot be made.
     const module = await new Promise<MainModule>((resolve, reject) => {
+      watch?.start(reject);
       factory({
         threads,
-        // Node finds the script by itself, and takes no address of a file here.
+        // Node finds the script by itself, and accepts no file address here.
         ...(files.script.protocol !== 'file:' && { mainScriptUrlOrBlob: files.script.href }),
         locateFile: () => files.wasm.href,
         instantiateWasm(imports, receive) {
@@ -48,9 +62,11 @@ export async function loadModule(
         },
       }).then(resolve, reject);
     });
+    watch?.stop();
     const { PThread } = module as { PThread?: { terminateAllThreads(): void } };
     return { module, end: () => PThread?.terminateAllThreads() };
   } catch (error) {
+    watch?.fail();
     const reason = error instanceof Error ? error.message : String(error);
     throw new KvLensError(
       'module_load_failed',
@@ -66,9 +82,11 @@ async function compile(source: NonNullable<ModuleOptions['wasm']>): Promise<WebA
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
     return WebAssembly.compile(source as BufferSource);
   }
-  const url = new URL(source, import.meta.url);
+  // Bundlers rewrite `new URL(..., import.meta.url)`, so it must not be written with a variable.
+  const here = import.meta.url;
+  const url = new URL(source, globalThis.location?.href ?? here);
   if (url.protocol === 'file:') {
-    // Node, whose fetch has no files. The name is kept from bundlers, which would look for it.
+    // Node, whose fetch reads no files. The name is kept out of the import for bundlers.
     const fs = 'node:fs/promises';
     const { readFile } = (await import(/* @vite-ignore */ /* webpackIgnore: true */ fs)) as {
       readFile: (url: URL) => Promise<Uint8Array<ArrayBuffer>>;

@@ -21,8 +21,9 @@ import type {
   ParameterSpec,
   Rng,
   Schedule,
+  Variant,
 } from '../types.js';
-import { chooseVariant } from '../variants.js';
+import { chooseVariant, type Choice } from '../variants.js';
 import * as check from './arguments.js';
 import { CoreKvCache } from './cache.js';
 import { contrastOf } from './contrast.js';
@@ -47,8 +48,29 @@ export async function loadCore(options: ModuleOptions = {}): Promise<Core> {
 
 export async function startCore(options: ModuleOptions, defaultThreads: 'auto' | 1): Promise<Core> {
   const choice = await chooseVariant(options, defaultThreads);
-  const { module, end } = await loadModule(choice, options.wasm);
+  try {
+    return await start(choice, options.wasm);
+  } catch (error) {
+    const asked = options.variant !== undefined || options.wasm !== undefined;
+    const wanted = options.threads ?? defaultThreads;
+    if (choice.threads === 1 || wanted !== 'auto' || asked) throw error;
+    return start(withoutThreads(choice, error), undefined);
+  }
+}
+
+async function start(choice: Choice, wasm: ModuleOptions['wasm']): Promise<Core> {
+  const { module, end } = await loadModule(choice, wasm);
   return new LoadedCore(new Instance(module, choice, end));
+}
+
+/** What to take where the build with threads turned out not to run. */
+function withoutThreads({ variant, why }: Choice, error: unknown): Choice {
+  const reason = error instanceof Error ? error.message : String(error);
+  return {
+    variant: variant.replace('-mt', '') as Variant,
+    threads: 1,
+    why: [...why.slice(0, -1), `one thread: ${reason}`],
+  };
 }
 
 class LoadedCore implements Core {
