@@ -14,9 +14,9 @@ namespace kvlens::js {
 template <class T>
 class RowRecorder final : public StageTap<T> {
  public:
-  RowRecorder(const Config& config, Capture capture, std::vector<std::size_t> layers,
+  RowRecorder(const Config& /*config*/, Capture capture, std::vector<std::size_t> layers,
               std::size_t first_position)
-      : recorder_(config, capture, std::move(layers)), first_position_(first_position) {}
+      : recorder_(capture, std::move(layers)), first_position_(first_position) {}
 
   [[nodiscard]] bool wants(Stage stage, std::size_t layer) const noexcept override {
     return recorder_.wants(stage, layer);

@@ -122,14 +122,14 @@ TEST(CourseGoldenTest, EachStepsNewestAttentionRowIsInTheEvidence) {
   for_each_course_case([](const CourseCase& course) {
     const auto session = testing::make_session<double>(model_of(course));
     for (const CourseStep& step : course.steps) {
-      EvidenceRecorder<double> recorder(course.config, Capture::attention);
+      EvidenceRecorder<double> recorder(Capture::attention);
       ASSERT_TRUE(testing::succeeded(run(*session, step, &recorder)));
       std::size_t rows_found = 0;
       for (const auto& record : recorder.records()) {
         if (record.site.position != step.position) continue;
         ++rows_found;
         const auto& expected = step.attention_last_row[record.site.layer];
-        ASSERT_EQ(record.shape, (std::vector<std::size_t>{expected.size(), step.cache_len}));
+        ASSERT_EQ(record.values.size(), expected.size() * step.cache_len);
         for (std::size_t head = 0; head < expected.size(); ++head) {
           EXPECT_TRUE(all_near(record.values.span().subspan(head * step.cache_len, step.cache_len),
                                expected[head], tolerance))

@@ -18,32 +18,31 @@ namespace {
 
 using testing::describe;
 using testing::must;
-using Shape = std::vector<std::size_t>;
 
 const std::vector<std::uint32_t> prompt = {2, 0, 5};
 
-std::map<Stage, Shape> shapes_of(const Config& c, std::size_t position) {
-  return {{Stage::embedding, {c.d_model}},
-          {Stage::attention_norm, {c.d_model}},
-          {Stage::q_projection, {c.n_heads, c.head_dim}},
-          {Stage::k_projection, {c.n_kv_heads, c.head_dim}},
-          {Stage::v_projection, {c.n_kv_heads, c.head_dim}},
-          {Stage::q_norm, {c.n_heads, c.head_dim}},
-          {Stage::k_norm, {c.n_kv_heads, c.head_dim}},
-          {Stage::q_rope, {c.n_heads, c.head_dim}},
-          {Stage::k_rope, {c.n_kv_heads, c.head_dim}},
-          {Stage::attention_weights, {c.n_heads, position + 1}},
-          {Stage::head_outputs, {c.n_heads, c.head_dim}},
-          {Stage::attention_output, {c.d_model}},
-          {Stage::attention_residual, {c.d_model}},
-          {Stage::ffn_norm, {c.d_model}},
-          {Stage::ffn_gate, {c.d_ff}},
-          {Stage::ffn_up, {c.d_ff}},
-          {Stage::ffn_activation, {c.d_ff}},
-          {Stage::ffn_output, {c.d_model}},
-          {Stage::ffn_residual, {c.d_model}},
-          {Stage::final_norm, {c.d_model}},
-          {Stage::logits, {c.vocab_size}}};
+std::map<Stage, std::size_t> sizes_of(const Config& c, std::size_t position) {
+  return {{Stage::embedding, c.d_model},
+          {Stage::attention_norm, c.d_model},
+          {Stage::q_projection, c.n_heads * c.head_dim},
+          {Stage::k_projection, c.n_kv_heads * c.head_dim},
+          {Stage::v_projection, c.n_kv_heads * c.head_dim},
+          {Stage::q_norm, c.n_heads * c.head_dim},
+          {Stage::k_norm, c.n_kv_heads * c.head_dim},
+          {Stage::q_rope, c.n_heads * c.head_dim},
+          {Stage::k_rope, c.n_kv_heads * c.head_dim},
+          {Stage::attention_weights, c.n_heads * (position + 1)},
+          {Stage::head_outputs, c.n_heads * c.head_dim},
+          {Stage::attention_output, c.d_model},
+          {Stage::attention_residual, c.d_model},
+          {Stage::ffn_norm, c.d_model},
+          {Stage::ffn_gate, c.d_ff},
+          {Stage::ffn_up, c.d_ff},
+          {Stage::ffn_activation, c.d_ff},
+          {Stage::ffn_output, c.d_model},
+          {Stage::ffn_residual, c.d_model},
+          {Stage::final_norm, c.d_model},
+          {Stage::logits, c.vocab_size}};
 }
 
 class EvidenceTest : public ::testing::Test {
@@ -54,8 +53,8 @@ class EvidenceTest : public ::testing::Test {
   std::unique_ptr<Session<double>> session_ = testing::make_session<double>(model_);
 };
 
-TEST_F(EvidenceTest, EveryStageIsRecordedWithTheBitsThatATapSeesAndItsShape) {
-  EvidenceRecorder<double> recorder(config_, Capture::all);
+TEST_F(EvidenceTest, EveryStageIsRecordedInFullWithTheBitsThatATapSees) {
+  EvidenceRecorder<double> recorder(Capture::all);
   must(session_->prefill(prompt, &recorder));
   session_->reset();
   testing::SiteLog<double> log;
@@ -67,13 +66,13 @@ TEST_F(EvidenceTest, EveryStageIsRecordedWithTheBitsThatATapSeesAndItsShape) {
     EXPECT_EQ(record.site.stage, log.entries[i].site.stage);
     EXPECT_EQ(record.site.layer, log.entries[i].site.layer);
     EXPECT_EQ(record.site.position, log.entries[i].site.position);
-    EXPECT_EQ(record.shape, shapes_of(config_, record.site.position).at(record.site.stage));
+    EXPECT_EQ(record.values.size(), sizes_of(config_, record.site.position).at(record.site.stage));
     EXPECT_TRUE(testing::same_bits(record.values.span(), log.entries[i].values));
   }
 }
 
 TEST_F(EvidenceTest, AttentionAloneIsOneRecordALayerAndRow) {
-  EvidenceRecorder<double> recorder(config_, Capture::attention);
+  EvidenceRecorder<double> recorder(Capture::attention);
   must(session_->prefill(prompt, &recorder));
   EXPECT_EQ(recorder.records().size(), config_.n_layers * prompt.size());
   for (const auto& record : recorder.records()) {
@@ -84,13 +83,13 @@ TEST_F(EvidenceTest, AttentionAloneIsOneRecordALayerAndRow) {
 }
 
 TEST_F(EvidenceTest, NoneRecordsNothing) {
-  EvidenceRecorder<double> recorder(config_, Capture::none);
+  EvidenceRecorder<double> recorder(Capture::none);
   must(session_->prefill(prompt, &recorder));
   EXPECT_TRUE(recorder.records().empty());
 }
 
 TEST_F(EvidenceTest, OnlyTheLayersThatWereAskedForAreRecorded) {
-  EvidenceRecorder<double> recorder(config_, Capture::attention, {1});
+  EvidenceRecorder<double> recorder(Capture::attention, {1});
   must(session_->prefill(prompt, &recorder));
   EXPECT_EQ(recorder.records().size(), prompt.size());
   for (const auto& record : recorder.records()) EXPECT_EQ(record.site.layer, 1U);
@@ -98,7 +97,7 @@ TEST_F(EvidenceTest, OnlyTheLayersThatWereAskedForAreRecorded) {
 
 // What is drawn is what produced the logits: each record follows from the ones before it.
 TEST_F(EvidenceTest, RecordsAreTheNumbersThatTheNextStageUsed) {
-  EvidenceRecorder<double> recorder(config_, Capture::all);
+  EvidenceRecorder<double> recorder(Capture::all);
   const auto step = must(session_->prefill(prompt, &recorder));
   std::map<Stage, const EvidenceRecorder<double>::Record*> last_row;  // of layer 1
   for (const auto& record : recorder.records()) {
@@ -133,7 +132,7 @@ TEST_F(EvidenceTest, RecordsAreTheNumbersThatTheNextStageUsed) {
 }
 
 TEST_F(EvidenceTest, AWindowsWeightsAreZeroOutsideAndAddToOneInside) {
-  EvidenceRecorder<double> recorder(config_, Capture::attention);
+  EvidenceRecorder<double> recorder(Capture::attention);
   const std::vector<std::uint32_t> tokens = {1, 2, 3, 4, 5, 6, 0};
   must(session_->prefill(tokens, &recorder));
   for (const auto& record : recorder.records()) {

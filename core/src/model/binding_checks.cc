@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/try.h"
+
 namespace kvlens {
 namespace {
 
@@ -46,6 +48,32 @@ Result<void> check_parameters(const Model& model, const KvCache<T>& cache) {
   return {};
 }
 
+Result<void> check_geometry(const Config& config, std::size_t layer,
+                            const LayerGeometry& geometry) {
+  if (geometry.n_kv_heads != config.n_kv_heads) {
+    return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "n_kv_heads",
+                          config.n_kv_heads, geometry.n_kv_heads);
+  }
+  if (geometry.head_dim != config.head_dim) {
+    return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "head_dim", config.head_dim,
+                          geometry.head_dim);
+  }
+  if (geometry.max_seq_len != config.max_seq_len) {
+    return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "max_seq_len",
+                          config.max_seq_len, geometry.max_seq_len);
+  }
+  if (!geometry.rope.same_bits(config.rope)) {
+    return fail(ErrorCode::layer_rope_mismatch,
+                LayerMismatchContext{layer, std::bit_cast<std::uint64_t>(config.rope.theta),
+                                     std::bit_cast<std::uint64_t>(geometry.rope.theta)},
+                "cache of layer " + std::to_string(layer) +
+                    " holds keys rotated with another RoPE (theta " +
+                    std::to_string(geometry.rope.theta) + ", the model's is " +
+                    std::to_string(config.rope.theta) + ")");
+  }
+  return {};
+}
+
 template <class T>
 Result<void> check_layers(const Config& config, const KvCache<T>& cache) {
   const auto layers = cache.layers();
@@ -69,18 +97,6 @@ Result<void> check_layers(const Config& config, const KvCache<T>& cache) {
       return layer_mismatch(ErrorCode::layer_capacity_mismatch, layer, "capacity", cache.capacity(),
                             geometry.capacity);
     }
-    if (geometry.n_kv_heads != config.n_kv_heads) {
-      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "n_kv_heads",
-                            config.n_kv_heads, geometry.n_kv_heads);
-    }
-    if (geometry.head_dim != config.head_dim) {
-      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "head_dim", config.head_dim,
-                            geometry.head_dim);
-    }
-    if (geometry.max_seq_len != config.max_seq_len) {
-      return layer_mismatch(ErrorCode::layer_geometry_mismatch, layer, "max_seq_len",
-                            config.max_seq_len, geometry.max_seq_len);
-    }
     if (layers[layer].dtype() != cache.dtype()) {
       const DType expected = cache.dtype();
       const DType actual = layers[layer].dtype();
@@ -91,15 +107,7 @@ Result<void> check_layers(const Config& config, const KvCache<T>& cache) {
                       std::string(dtype_info(actual).name) + ", expected " +
                       std::string(dtype_info(expected).name) + " as the first layer's");
     }
-    if (!geometry.rope.same_bits(config.rope)) {
-      return fail(ErrorCode::layer_rope_mismatch,
-                  LayerMismatchContext{layer, std::bit_cast<std::uint64_t>(config.rope.theta),
-                                       std::bit_cast<std::uint64_t>(geometry.rope.theta)},
-                  "cache of layer " + std::to_string(layer) +
-                      " holds keys rotated with another RoPE (theta " +
-                      std::to_string(geometry.rope.theta) + ", the model's is " +
-                      std::to_string(config.rope.theta) + ")");
-    }
+    KVLENS_CHECK(check_geometry(config, layer, geometry));
   }
   return {};
 }
