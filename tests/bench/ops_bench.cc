@@ -29,8 +29,7 @@ std::vector<float> random_values(std::size_t size) {
 struct Product {
   Product(DType dtype, std::size_t n_inputs, std::size_t n_rows, std::size_t n_cols)
       : rows(n_rows), x(random_values(n_inputs * n_cols)), y(n_inputs * n_rows) {
-    const DTypeInfo info = dtype_info(dtype);
-    const std::size_t row_bytes = n_cols / info.block_values * info.block_bytes;
+    const std::size_t row_bytes = stored_bytes(dtype, n_cols);
     bytes.resize(rows * row_bytes);
     SplitMix64 rng(2);
     // As 16-bit words these are normal halves, so every scale and float is an ordinary number.
@@ -108,9 +107,7 @@ struct Attention {
       f(ops::KeyValueRows{dtype, keys.data() + at, values.data() + at, head_dim});
     }
   }
-  static std::size_t bytes_of(DType dtype, std::size_t size) {
-    return size / dtype_info(dtype).block_values * dtype_info(dtype).block_bytes;
-  }
+  static std::size_t bytes_of(DType dtype, std::size_t size) { return stored_bytes(dtype, size); }
   static std::vector<std::byte> random_rows(DType dtype, std::size_t size) {
     const std::vector<float> floats = random_values(size);
     std::vector<std::byte> rows(bytes_of(dtype, size));
@@ -137,8 +134,9 @@ void add_attention(DType dtype, std::size_t len) {
     auto a = std::make_shared<Attention>(dtype, len);
     return [a] {
       a->for_groups([&](const auto& rows) {
-        ops::attention_weights(rows, a->q.data(), Attention::head_dim, Attention::group,
-                               std::size_t{0}, a->len, 0.125f, a->weights.data(), a->len);
+        ops::attention_weights<float>(rows, {a->q.data(), Attention::head_dim, Attention::group},
+                                      {0, a->len}, 0.125f,
+                                      {a->weights.data(), a->len, Attention::group});
       });
       use(a->weights[0]);
     };
@@ -147,8 +145,8 @@ void add_attention(DType dtype, std::size_t len) {
     auto a = std::make_shared<Attention>(dtype, len);
     return [a] {
       a->for_groups([&](const auto& rows) {
-        ops::attention_mix(rows, a->weights.data(), a->len, Attention::group, std::size_t{0},
-                           a->len, a->out.data(), Attention::head_dim);
+        ops::attention_mix<float>(rows, {a->weights.data(), a->len, Attention::group}, {0, a->len},
+                                  {a->out.data(), Attention::head_dim, Attention::group});
       });
       use(a->out[0]);
     };
@@ -167,12 +165,18 @@ void add_attend_block(DType dtype, std::size_t end) {
     constexpr std::size_t stride = Attention::group * Attention::head_dim;
     auto q = std::make_shared<std::vector<float>>(random_values(n_rows * stride));
     auto out = std::make_shared<std::vector<float>>(n_rows * stride);
-    auto scratch =
-        std::make_shared<std::vector<float>>(ops::attend_scratch(n_rows, Attention::group, end));
+    auto scratch = std::make_shared<std::vector<float>>(
+        *ops::attend_scratch<float>(n_rows, Attention::group, end));
     return [=] {
       const ops::KeyValueRows rows{a->dtype, a->keys.data(), a->values.data(), Attention::head_dim};
-      ops::attend_block(rows, q->data(), stride, Attention::group, end - n_rows, n_rows,
-                        std::size_t{0}, 0.125f, std::span<float>(*scratch), out->data());
+      const ops::QueryBlock<float> block{.q = q->data(),
+                                         .out = out->data(),
+                                         .row_stride = stride,
+                                         .n_heads = Attention::group,
+                                         .first_position = end - n_rows,
+                                         .n_rows = n_rows,
+                                         .window = 0};
+      ops::attend_block<float>(rows, block, 0.125f, *scratch);
       use((*out)[0]);
     };
   });

@@ -123,7 +123,7 @@ TYPED_TEST(AllocationTest, ACallWhoseEvidenceFindsNoMemoryFailsWhole) {
     const auto before = snapshot(*session);
     const std::size_t refused = refuse_each_allocation(
         [&]() -> Result<void> {
-          EvidenceRecorder<T> recorder(this->config(), Capture::all);
+          EvidenceRecorder<T> recorder(Capture::all);
           return call.call(*session, &recorder);
         },
         [&] { ASSERT_TRUE(same_state(snapshot(*session), before)); });
@@ -294,12 +294,31 @@ TEST(BufferTest, MovingHandsOverTheMemory) {
   EXPECT_EQ(second.size(), 2U);
 }
 
-TEST(BufferTest, AnElementCountThatOverflowsIsAnErrorAndAllocatesNothing) {
+TEST(BufferTest, TheLargestObjectIsAskedForAndOneElementMoreOverflows) {
   const std::uint64_t buffers = memory::live_buffers();
-  testing::expect_error<NoContext>(
-      Buffer<double>::zeroed(std::numeric_limits<std::size_t>::max() / 4),
-      ErrorCode::size_overflow);
+  constexpr std::size_t most = memory::largest_object / sizeof(double);
+  memory::fail_after(0);
+  const auto context =
+      testing::expect_error<BytesContext>(Buffer<double>::zeroed(most), ErrorCode::out_of_memory);
+  EXPECT_EQ(context.bytes, most * sizeof(double));
+  testing::expect_error<NoContext>(Buffer<double>::zeroed(most + 1), ErrorCode::size_overflow);
+  // The same limit for a tensor, whose dimensions fit one by one.
+  constexpr std::size_t rows = (most + 1) / 1024;
+  testing::expect_error<BytesContext>(Buffer<double>::zeroed({1024, rows - 1}),
+                                      ErrorCode::out_of_memory);
+  testing::expect_error<NoContext>(Buffer<double>::zeroed({1024, rows}), ErrorCode::size_overflow);
+  memory::clear_failure();
   EXPECT_EQ(memory::live_buffers(), buffers);
+}
+
+TEST(BufferTest, ATensorHasTheProductOfItsDimensionsAndNoneWithoutOne) {
+  EXPECT_EQ(must(Buffer<float>::zeroed({3, 4, 5})).size(), 60U);
+  constexpr std::size_t largest = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(must(Buffer<float>::zeroed({largest, 0, largest})).size(), 0U);
+  testing::expect_error<NoContext>(Buffer<std::byte>::zeroed({largest, largest}),
+                                   ErrorCode::size_overflow,
+                                   std::to_string(largest) + " x " + std::to_string(largest) +
+                                       " elements do not fit the address space");
 }
 
 TEST(BufferTest, NoElementsNeedNoMemory) {

@@ -19,8 +19,7 @@ using testing::expect_error;
 using testing::must;
 
 std::vector<std::byte> zeros(const ParameterSpec& spec, DType dtype) {
-  const DTypeInfo info = dtype_info(dtype);
-  return std::vector<std::byte>(spec.rows * spec.cols / info.block_values * info.block_bytes);
+  return std::vector<std::byte>(spec.rows * stored_bytes(dtype, spec.cols));
 }
 
 TEST(ParameterSpecsTest, AreInTheDocumentedOrderAndShape) {
@@ -51,6 +50,57 @@ TEST(ParameterSpecsTest, AreInTheDocumentedOrderAndShape) {
                 "layers.0.k_norm 1x4 vector", "layers.0.o_proj 6x8", "layers.0.ffn_norm 1x6 vector",
                 "layers.0.gate_proj 5x6", "layers.0.up_proj 5x6", "layers.0.down_proj 6x5",
                 "final_norm 1x6 vector", "lm_head 7x6"}));
+}
+
+// What allocating `name` as `dtype` fails with when there is no memory at all.
+Error without_memory(const Config& config, std::string_view name, DType dtype) {
+  ModelBuilder builder = must(ModelBuilder::create(config));
+  memory::fail_after(0);
+  auto bytes = builder.allocate(name, dtype);
+  memory::clear_failure();
+  return bytes ? Error{} : std::move(bytes).error();
+}
+
+TEST(ModelBuilderSizeTest, AMatrixOverflowsByTheBytesOfItsTypeAndNotARowEarlier) {
+  Config config = testing::tiny_config();
+  const std::size_t longest = std::size_t{1} << 31U;  // of a dimension
+  config.d_model = sizeof(std::size_t) == 8 ? longest : std::size_t{1} << 20U;
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::q8_0,
+                            DType::q4_0, DType::q4_k, DType::q2_k}) {
+    const std::string type(dtype_info(dtype).name);
+    const std::size_t row_bytes = stored_bytes(dtype, config.d_model);
+    config.vocab_size = std::min(longest, memory::largest_object / row_bytes);
+    const Error fits = without_memory(config, "token_embedding", dtype);
+    ASSERT_EQ(fits.code, ErrorCode::out_of_memory) << type;
+    EXPECT_EQ(std::get<BytesContext>(fits.context).bytes, config.vocab_size * row_bytes) << type;
+    if (config.vocab_size == longest) continue;  // no configuration has more
+    ++config.vocab_size;
+    const Error overflows = without_memory(config, "token_embedding", dtype);
+    EXPECT_EQ(overflows.code, ErrorCode::size_overflow) << type;
+    EXPECT_EQ(overflows.message, "token_embedding of " + std::to_string(config.vocab_size) + " x " +
+                                     std::to_string(config.d_model) + " values as " + type +
+                                     " does not fit the address space");
+  }
+}
+
+TEST(ModelBuilderSizeTest, EmbeddingsOfLargeModelsAreAskedForWithTheirStoredBytes) {
+  struct Embedding {
+    std::size_t vocab_size, d_model;
+    DType dtype;
+    std::uint64_t bytes;
+  };
+  for (const auto& [vocab_size, d_model, dtype, bytes] :
+       {Embedding{151'936, 2048, DType::q8_0, 330'612'736},  // Qwen3-1.7B
+        Embedding{128'256, 3072, DType::q8_0, 418'627'584},  // Llama-3.2-3B
+        Embedding{128'256, 3072, DType::f32, 1'576'009'728},
+        Embedding{262'144, 5376, DType::q4_0, 792'723'456}}) {  // more than 2^30 values
+    Config config = testing::tiny_config();
+    config.vocab_size = vocab_size;
+    config.d_model = d_model;
+    const Error error = without_memory(config, "token_embedding", dtype);
+    ASSERT_EQ(error.code, ErrorCode::out_of_memory);
+    EXPECT_EQ(std::get<BytesContext>(error.context).bytes, bytes);
+  }
 }
 
 class ModelBuilderTest : public ::testing::Test {

@@ -42,6 +42,19 @@ struct Case {
     return {dtype_of<T>, std::as_bytes(std::span(keys)).data(),
             std::as_bytes(std::span(values)).data(), shape.head_dim};
   }
+  [[nodiscard]] HeadRows<const T> queries(std::size_t r) const {
+    return {q.data() + r * row_stride, shape.head_dim, shape.group};
+  }
+  [[nodiscard]] QueryBlock<T> block(T* out) const {
+    return {.q = q.data(),
+            .out = out,
+            .row_stride = row_stride,
+            .n_heads = shape.group,
+            .first_position = shape.first_position,
+            .n_rows = shape.n_rows,
+            .window = shape.window};
+  }
+  // Written out here: the kernels' own rule is under test.
   [[nodiscard]] std::size_t begin(std::size_t r) const {
     const std::size_t position = shape.first_position + r;
     return shape.window == 0 || position < shape.window ? 0 : position + 1 - shape.window;
@@ -73,8 +86,8 @@ TYPED_TEST(AttendTest, WeightsAreTheSoftmaxOfScaledScores) {
     const std::size_t stride = c.end + 3;
     std::vector<T> weights(shape.group * stride, T{7});
     const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
-    attention_weights(c.rows(), c.q.data() + r * c.row_stride, shape.head_dim, shape.group,
-                      c.begin(r), c.end, scale, weights.data(), stride);
+    attention_weights<T>(c.rows(), c.queries(r), {c.begin(r), c.end}, scale,
+                         {weights.data(), stride, shape.group});
     for (std::size_t g = 0; g < shape.group; ++g) {
       std::vector<double> expected(c.end, 0.0);
       double total = 0;
@@ -102,8 +115,8 @@ TYPED_TEST(AttendTest, MixAddsWeightedValuesInAscendingOrder) {
     SplitMix64 rng(17);
     for (T& weight : weights) weight = static_cast<T>(rng.unit());
     std::vector<T> out(shape.group * c.row_stride, T{7});
-    attention_mix(c.rows(), weights.data(), c.end, shape.group, std::size_t{0}, c.end, out.data(),
-                  c.row_stride);
+    attention_mix<T>(c.rows(), {weights.data(), c.end, shape.group}, {0, c.end},
+                     {out.data(), c.row_stride, shape.group});
     for (std::size_t g = 0; g < shape.group; ++g) {
       for (std::size_t d = 0; d < shape.head_dim; ++d) {
         T expected = 0;
@@ -125,15 +138,14 @@ TYPED_TEST(AttendTest, ABlockHasTheBitsOfItsRowsOneByOne) {
     std::vector<T> weights(shape.group * c.end);
     for (std::size_t r = 0; r < shape.n_rows; ++r) {
       const std::size_t end = shape.first_position + r + 1;
-      attention_weights(c.rows(), c.q.data() + r * c.row_stride, shape.head_dim, shape.group,
-                        c.begin(r), end, scale, weights.data(), c.end);
-      attention_mix(c.rows(), weights.data(), c.end, shape.group, c.begin(r), end,
-                    expected.data() + r * c.row_stride, shape.head_dim);
+      const HeadRows<T> shown{weights.data(), c.end, shape.group};
+      attention_weights<T>(c.rows(), c.queries(r), {c.begin(r), end}, scale, shown);
+      attention_mix<T>(c.rows(), {weights.data(), c.end, shape.group}, {c.begin(r), end},
+                       {expected.data() + r * c.row_stride, shape.head_dim, shape.group});
     }
     std::vector<T> out(shape.n_rows * c.row_stride, T{7});
-    std::vector<T> scratch(attend_scratch(shape.n_rows, shape.group, c.end));
-    attend_block(c.rows(), c.q.data(), c.row_stride, shape.group, shape.first_position,
-                 shape.n_rows, shape.window, scale, std::span<T>(scratch), out.data());
+    std::vector<T> scratch(*attend_scratch<T>(shape.n_rows, shape.group, c.end));
+    attend_block<T>(c.rows(), c.block(out.data()), scale, scratch);
     EXPECT_EQ(out, expected) << "group " << shape.group << ", head_dim " << shape.head_dim;
   }
 }
@@ -143,14 +155,13 @@ std::vector<float> attended(const Case<float>& c, const KeyValueRows& rows) {
   const Shape& shape = c.shape;
   const std::size_t last = shape.n_rows - 1;
   std::vector<float> weights(shape.group * c.end);
-  attention_weights(rows, c.q.data() + last * c.row_stride, shape.head_dim, shape.group,
-                    c.begin(last), c.end, 0.3f, weights.data(), c.end);
+  attention_weights<float>(rows, c.queries(last), {c.begin(last), c.end}, 0.3f,
+                           {weights.data(), c.end, shape.group});
   std::vector<float> out((shape.n_rows + 1) * c.row_stride, 7);
-  attention_mix(rows, weights.data(), c.end, shape.group, c.begin(last), c.end, out.data(),
-                shape.head_dim);
-  std::vector<float> scratch(attend_scratch(shape.n_rows, shape.group, c.end));
-  attend_block(rows, c.q.data(), c.row_stride, shape.group, shape.first_position, shape.n_rows,
-               shape.window, 0.3f, std::span<float>(scratch), out.data() + c.row_stride);
+  attention_mix<float>(rows, {weights.data(), c.end, shape.group}, {c.begin(last), c.end},
+                       {out.data(), shape.head_dim, shape.group});
+  std::vector<float> scratch(*attend_scratch<float>(shape.n_rows, shape.group, c.end));
+  attend_block<float>(rows, c.block(out.data() + c.row_stride), 0.3f, scratch);
   out.insert(out.end(), weights.begin(), weights.end());
   return out;
 }
@@ -322,13 +333,14 @@ TEST(AttendQ8Test, NoNumberHidesNanOrInfinity) {
     Case<float> with_bad = c;
     with_bad.q[64 + 5] = bad;
     std::vector<float> weights(3 * c.end);
-    attention_weights(stored, with_bad.q.data(), 64, 3, 0, c.end, 0.3f, weights.data(), c.end);
+    attention_weights<float>(stored, with_bad.queries(0), {0, c.end}, 0.3f,
+                             {weights.data(), c.end, 3});
     EXPECT_TRUE(std::isfinite(weights[0]));
     EXPECT_TRUE(std::isnan(weights[c.end]));
     std::vector<float> out(3 * 64);
     std::ranges::fill(weights, 0.5f);
     weights[2 * c.end + 66] = bad;
-    attention_mix(stored, weights.data(), c.end, 3, 0, c.end, out.data(), 64);
+    attention_mix<float>(stored, {weights.data(), c.end, 3}, {0, c.end}, {out.data(), 64, 3});
     EXPECT_TRUE(std::isfinite(out[64]));
     for (std::size_t d = 128; d < 192; ++d) EXPECT_TRUE(std::isnan(out[d]));
   }

@@ -91,7 +91,7 @@ TEST(PackingTest, EveryHalfConvertsAsItsSignExponentAndFractionSay) {
   }
 }
 
-TEST(PackingTest, PackedRowsAreTheSameValuesAndUnpackToTheSameBytes) {
+TEST(PackingTest, EveryBlockOfAPackedMatrixIsReadBackWithItsBytes) {
   SplitMix64 rng(19);
   for (const DType dtype : dtypes()) {
     EXPECT_EQ(can_pack(dtype), is_quantised(dtype));
@@ -115,8 +115,6 @@ TEST(PackingTest, PackedRowsAreTheSameValuesAndUnpackToTheSameBytes) {
               << info.name << " row " << row << " block " << block;
         }
       }
-      unpack(dtype, rows, cols, bytes, scratch);
-      EXPECT_EQ(bytes, original) << info.name << " with " << rows << " rows";
     }
   }
 }

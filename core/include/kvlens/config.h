@@ -28,13 +28,12 @@ struct Config {
   [[nodiscard]] std::size_t q_width() const noexcept { return n_heads * head_dim; }
   [[nodiscard]] std::size_t kv_width() const noexcept { return n_kv_heads * head_dim; }
   [[nodiscard]] std::size_t group_size() const noexcept { return n_heads / n_kv_heads; }
-  // First position that a row at `position` attends to.
-  [[nodiscard]] std::size_t window_begin(std::size_t position) const noexcept {
-    return sliding_window == 0 || position < sliding_window ? 0 : position + 1 - sliding_window;
-  }
+  // The first position that a row at `position` attends to.
+  [[nodiscard]] std::size_t window_begin(std::size_t position) const noexcept;
 };
 
-// Errors: invalid_config (the field, its value and what is allowed), size_overflow.
+// Checks every field and how they go together. Errors: invalid_config (the field, its value and
+// the allowed values), size_overflow (n_heads * head_dim does not fit a size_t).
 [[nodiscard]] Result<void> validate(const Config& config);
 
 // The first field that differs, floats compared by their bits. Errors: config_mismatch.

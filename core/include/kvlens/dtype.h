@@ -9,21 +9,21 @@
 
 namespace kvlens {
 
-#define KVLENS_DTYPES(X)                    \
-  /* name, values a block, bytes a block */ \
-  X(f64, 1, 8)                              \
-  X(f32, 1, 4)                              \
-  X(f16, 1, 2)                              \
-  X(bf16, 1, 2)                             \
-  X(q8_0, 32, 34)                           \
-  X(q4_0, 32, 18)                           \
-  X(q4_1, 32, 20)                           \
-  X(q5_0, 32, 22)                           \
-  X(q5_1, 32, 24)                           \
-  X(q2_k, 256, 84)                          \
-  X(q3_k, 256, 110)                         \
-  X(q4_k, 256, 144)                         \
-  X(q5_k, 256, 176)                         \
+#define KVLENS_DTYPES(X)                        \
+  /* name, values per block, bytes per block */ \
+  X(f64, 1, 8)                                  \
+  X(f32, 1, 4)                                  \
+  X(f16, 1, 2)                                  \
+  X(bf16, 1, 2)                                 \
+  X(q8_0, 32, 34)                               \
+  X(q4_0, 32, 18)                               \
+  X(q4_1, 32, 20)                               \
+  X(q5_0, 32, 22)                               \
+  X(q5_1, 32, 24)                               \
+  X(q2_k, 256, 84)                              \
+  X(q3_k, 256, 110)                             \
+  X(q4_k, 256, 144)                             \
+  X(q5_k, 256, 176)                             \
   X(q6_k, 256, 210)
 
 enum class DType : std::uint8_t {
@@ -39,6 +39,8 @@ struct DTypeInfo {
 };
 
 [[nodiscard]] DTypeInfo dtype_info(DType dtype) noexcept;
+// Bytes that `n_values` take, a whole number of blocks.
+[[nodiscard]] std::size_t stored_bytes(DType dtype, std::size_t n_values) noexcept;
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 [[nodiscard]] constexpr bool is_quantised(DType dtype) noexcept { return dtype >= DType::q8_0; }
 

@@ -1,13 +1,13 @@
 // Memory for tensors: 64-byte aligned, never throwing, counted.
 //
-// All memory whose size depends on a model, a cache or a prompt is a Buffer, so that an allocation
-// that cannot be had is an error value and a test can fail any one of them.
+// All memory whose size depends on a model, a cache or a prompt is a Buffer: a failed allocation is
+// an error value, and a test can make any one of them fail.
 // Threading: counters are atomic; a Buffer has one owner.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <initializer_list>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -19,18 +19,28 @@ namespace kvlens {
 namespace memory {
 inline constexpr std::size_t alignment = 64;
 
-// Null when the memory cannot be had. Contents are not initialised.
+// Returns `bytes` of uninitialised memory, or null if allocation fails.
 [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
+// Frees memory from `allocate`; `bytes` is the size that was asked for there.
 void release(void* data, std::size_t bytes) noexcept;
 
-// Buffers alive and their bytes, over the whole process.
+// The number of buffers that are alive in the process, and the bytes that they hold.
 [[nodiscard]] std::uint64_t live_buffers() noexcept;
 [[nodiscard]] std::uint64_t live_bytes() noexcept;
 
-// For tests: after `successes` further allocations every one fails, until cleared.
+// For tests: `successes` more allocations succeed, then all fail until `clear_failure` is called.
 void fail_after(std::uint64_t successes) noexcept;
 void clear_failure() noexcept;
+
+// The largest object that C++ can address: the distance between two of its bytes must be a
+// ptrdiff_t.
+inline constexpr std::size_t largest_object = PTRDIFF_MAX;
 }  // namespace memory
+
+// The number of elements of `element_bytes` bytes that a tensor of `shape` has.
+// Errors: size_overflow, when they do not fit one object.
+[[nodiscard]] Result<std::size_t> element_count(std::initializer_list<std::size_t> shape,
+                                                std::size_t element_bytes);
 
 // Move-only owner of `size()` elements of a trivial type.
 template <class T>
@@ -53,28 +63,34 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { clear(); }
 
-  // Zero-filled. Errors: size_overflow, out_of_memory; nothing is allocated after either.
-  [[nodiscard]] static Result<Buffer> zeroed(std::size_t size) {
-    auto buffer = uninitialised(size);
+  // A buffer whose elements are all zero. Errors: size_overflow, out_of_memory; nothing is
+  // allocated after either.
+  [[nodiscard]] static Result<Buffer> zeroed(std::size_t size) { return zeroed({size}); }
+  // The same for a tensor of `shape`, dense and row-major.
+  [[nodiscard]] static Result<Buffer> zeroed(std::initializer_list<std::size_t> shape) {
+    auto buffer = uninitialised(shape);
     if (buffer) {
       for (T& element : buffer->span()) element = T{};
     }
     return buffer;
   }
+  // As `zeroed`, but every element must be written before it is read.
   [[nodiscard]] static Result<Buffer> uninitialised(std::size_t size) {
-    if (size > std::numeric_limits<std::size_t>::max() / sizeof(T) / 2) {
-      return fail(ErrorCode::size_overflow, NoContext{},
-                  "element count does not fit the address space");
-    }
+    return uninitialised({size});
+  }
+  [[nodiscard]] static Result<Buffer> uninitialised(std::initializer_list<std::size_t> shape) {
+    const auto size = element_count(shape, sizeof(T));
+    if (!size) return std::unexpected(size.error());
     Buffer buffer;
-    if (size != 0) {
-      buffer.data_ = static_cast<T*>(memory::allocate(size * sizeof(T)));
+    if (*size != 0) {
+      const std::size_t bytes = *size * sizeof(T);
+      buffer.data_ = static_cast<T*>(memory::allocate(bytes));
       if (buffer.data_ == nullptr) {
-        return fail(ErrorCode::out_of_memory, BytesContext{size * sizeof(T)},
-                    "cannot allocate " + std::to_string(size * sizeof(T)) + " bytes");
+        return fail(ErrorCode::out_of_memory, BytesContext{bytes},
+                    "cannot allocate " + std::to_string(bytes) + " bytes");
       }
     }
-    buffer.size_ = size;
+    buffer.size_ = *size;
     return buffer;
   }
 

@@ -15,6 +15,11 @@ constexpr DTypeInfo dtypes[] = {
 
 DTypeInfo dtype_info(DType dtype) noexcept { return dtypes[static_cast<std::size_t>(dtype)]; }
 
+std::size_t stored_bytes(DType dtype, std::size_t n_values) noexcept {
+  const DTypeInfo info = dtype_info(dtype);
+  return n_values / info.block_values * info.block_bytes;
+}
+
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   for (std::size_t i = 0; i < std::size(dtypes); ++i) {
     if (dtypes[i].name == name) return static_cast<DType>(i);

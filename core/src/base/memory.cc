@@ -2,8 +2,11 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
+#include <string>
 
-namespace kvlens::memory {
+namespace kvlens {
+namespace memory {
 namespace {
 
 std::atomic<std::uint64_t> buffer_count{0};
@@ -52,4 +55,27 @@ std::uint64_t live_bytes() noexcept { return byte_count; }
 void fail_after(std::uint64_t successes) noexcept { successes_left = successes; }
 void clear_failure() noexcept { successes_left = never; }
 
-}  // namespace kvlens::memory
+}  // namespace memory
+
+Result<std::size_t> element_count(std::initializer_list<std::size_t> shape,
+                                  std::size_t element_bytes) {
+  std::size_t limit = memory::largest_object / element_bytes;
+  std::size_t count = 1;
+  for (const std::size_t dimension : shape) {
+    if (dimension == 0) return 0;
+  }
+  for (const std::size_t dimension : shape) {
+    if (dimension > limit) {
+      std::string text;
+      for (const std::size_t each : shape)
+        text += (text.empty() ? "" : " x ") + std::to_string(each);
+      return fail(ErrorCode::size_overflow, NoContext{},
+                  text + " elements do not fit the address space");
+    }
+    count *= dimension;
+    limit /= dimension;
+  }
+  return count;
+}
+
+}  // namespace kvlens

@@ -100,16 +100,22 @@ T score_scale(const Config& config) {
   return T(1) / std::sqrt(static_cast<T>(config.head_dim));
 }
 
-// Calls `each(kv_head, first, n)` for the query heads [heads.begin, heads.end) cut by KV head: `n`
-// heads from `first` share `kv_head`.
+// Query heads [first, first + n_heads), which share one KV head.
+struct HeadGroup {
+  std::size_t kv_head;
+  std::size_t first;
+  std::size_t n_heads;
+};
+
+// Calls `each` for the groups of the query heads [heads.begin, heads.end).
 template <class F>
 void for_each_group(const Config& config, const IndexRange& heads, F&& each) {
-  const std::size_t group = config.group_size();
+  const std::size_t group_size = config.group_size();
   for (std::size_t first = heads.begin; first < heads.end;) {
-    const std::size_t kv_head = first / group;
-    const std::size_t n = std::min(heads.end, (kv_head + 1) * group) - first;
-    each(kv_head, first, n);
-    first += n;
+    const std::size_t kv_head = first / group_size;
+    const std::size_t end = std::min(heads.end, (kv_head + 1) * group_size);
+    each(HeadGroup{kv_head, first, end - first});
+    first = end;
   }
 }
 
@@ -145,29 +151,33 @@ void mix_blocks(const ForwardPass<T>& pass, const AttentionLayer<T>& layer, cons
   const Config& config = layer.config;
   Workspace<T>& ws = pass.workspace;
   AttendTally tally;
-  const std::size_t n_blocks = (rows.n_rows + attention_block_rows - 1) / attention_block_rows;
+  const std::size_t n_blocks = (rows.n_rows + ops::query_tile_rows - 1) / ops::query_tile_rows;
   const std::size_t n_threads = threads_for(pass.pool, attention_cost(config, rows));
   const std::size_t n_parts = std::min(n_threads, config.n_heads);  // of a block
   run_pieces(pass.pool, n_threads, n_blocks * n_parts, [&](std::size_t piece, std::size_t thread) {
     // Later blocks see more keys: they are the first to be taken.
-    const std::size_t first_row = (n_blocks - 1 - piece / n_parts) * attention_block_rows;
-    const std::size_t n_rows = std::min(attention_block_rows, rows.n_rows - first_row);
+    const std::size_t first_row = (n_blocks - 1 - piece / n_parts) * ops::query_tile_rows;
     const std::span<T> scratch =
         ws.scratch.span().subspan(thread * ws.scratch_per_thread, ws.scratch_per_thread);
-    for_each_group(config, part_of(config.n_heads, 1, piece % n_parts, n_parts),
-                   [&](std::size_t kv_head, std::size_t first, std::size_t n) {
-                     const std::size_t offset =
-                         first_row * config.q_width() + first * config.head_dim;
-                     tally += ops::attend_block(
-                         head_rows(cache, lane, kv_head), ws.q.data() + offset, config.q_width(), n,
-                         rows.first_position + first_row, n_rows, config.sliding_window,
-                         score_scale<T>(config), scratch, ws.heads.data() + offset);
-                   });
+    const IndexRange heads = part_of(config.n_heads, 1, piece % n_parts, n_parts);
+    for_each_group(config, heads, [&](const HeadGroup& group) {
+      const std::size_t offset = first_row * config.q_width() + group.first * config.head_dim;
+      const ops::QueryBlock<T> block{
+          .q = ws.q.data() + offset,
+          .out = ws.heads.data() + offset,
+          .row_stride = config.q_width(),
+          .n_heads = group.n_heads,
+          .first_position = rows.first_position + first_row,
+          .n_rows = std::min(ops::query_tile_rows, rows.n_rows - first_row),
+          .window = config.sliding_window};
+      tally += ops::attend_block(head_rows(cache, lane, group.kv_head), block,
+                                 score_scale<T>(config), scratch);
+    });
   });
   tally.add_to(pass.work, config, cache.row_bytes());
 }
 
-// Row by row with the weights in the open, for a tap. The same bits as mix_blocks.
+// Row by row, so that a tap sees the weights. The same bits as mix_blocks.
 template <class T>
 Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& layer,
                        const RowRange& rows, const LayerKvCache<T>& cache, std::size_t lane) {
@@ -176,32 +186,30 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
   AttendTally tally;
   for (std::size_t row = 0; row < rows.n_rows; ++row) {
     const std::size_t position = rows.first_position + row;
-    const std::size_t begin = config.window_begin(position);
-    const std::size_t end = position + 1;
-    const std::size_t offset = row * config.q_width();
-    const std::uint64_t cost = attention_cost(config, {position, 1});
-    const std::size_t n_threads = threads_for(pass.pool, cost);
+    const ops::Positions seen{config.window_begin(position), position + 1};
+    const T* q = ws.q.data() + row * config.q_width();
+    T* heads = ws.heads.data() + row * config.q_width();
+    const std::size_t n_threads = threads_for(pass.pool, attention_cost(config, {position, 1}));
     const std::size_t n_parts = std::min(n_threads, config.n_heads);
-    run_pieces(pass.pool, n_threads, n_parts, [&](std::size_t part, std::size_t) {
-      for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
-                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
-                       tally += ops::attention_weights(
-                           head_rows(cache, lane, kv_head),
-                           ws.q.data() + offset + first * config.head_dim, config.head_dim, n,
-                           begin, end, score_scale<T>(config), ws.weights.data() + first * end,
-                           end);
-                     });
+    const auto for_groups = [&](auto each) {
+      run_pieces(pass.pool, n_threads, n_parts, [&](std::size_t part, std::size_t) {
+        for_each_group(config, part_of(config.n_heads, 1, part, n_parts), each);
+      });
+    };
+    for_groups([&](const HeadGroup& group) {
+      tally += ops::attention_weights<T>(
+          head_rows(cache, lane, group.kv_head),
+          {q + group.first * config.head_dim, config.head_dim, group.n_heads}, seen,
+          score_scale<T>(config),
+          {ws.weights.data() + group.first * seen.end, seen.end, group.n_heads});
     });
     KVLENS_CHECK(pass.tap->at({Stage::attention_weights, layer.index, position},
-                              ws.weights.span().first(config.n_heads * end)));
-    run_pieces(pass.pool, n_threads, n_parts, [&](std::size_t part, std::size_t) {
-      for_each_group(config, part_of(config.n_heads, 1, part, n_parts),
-                     [&](std::size_t kv_head, std::size_t first, std::size_t n) {
-                       tally += ops::attention_mix(
-                           head_rows(cache, lane, kv_head), ws.weights.data() + first * end, end, n,
-                           begin, end, ws.heads.data() + offset + first * config.head_dim,
-                           config.head_dim);
-                     });
+                              ws.weights.span().first(config.n_heads * seen.end)));
+    for_groups([&](const HeadGroup& group) {
+      tally += ops::attention_mix<T>(
+          head_rows(cache, lane, group.kv_head),
+          {ws.weights.data() + group.first * seen.end, seen.end, group.n_heads}, seen,
+          {heads + group.first * config.head_dim, config.head_dim, group.n_heads});
     });
   }
   tally.add_to(pass.work, config, cache.row_bytes());
@@ -212,7 +220,7 @@ Result<void> mix_shown(const ForwardPass<T>& pass, const AttentionLayer<T>& laye
 template <class T>
 void count_entries(const ForwardPass<T>& pass, const Config& config, const RowRange& rows) {
   for (std::size_t position = rows.first_position; position < rows.end(); ++position) {
-    const std::uint64_t columns = pass.grid == 0 ? position + 1 : pass.grid;
+    const std::uint64_t columns = pass.replayed_len.value_or(position + 1);
     pass.work.attention_score_values += config.n_heads * columns;
   }
 }

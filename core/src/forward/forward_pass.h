@@ -1,7 +1,8 @@
-// What the parts of one forward pass share.
+// State that the parts of one forward pass share.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,16 +19,17 @@ template <class T>
 struct ForwardPass {
   Workspace<T>& workspace;
   ThreadPool* pool;
-  StageTap<T>* tap;  // null: nobody looks
+  StageTap<T>* tap;  // null: no stage is shown
   Work& work;        // of this call alone
-  std::size_t grid;  // columns of the attention tensors made: 0 for a row's own length (cached),
-                     // else the length of the whole prefix (replay)
+  // A replay makes attention tensors with one column for each of this many positions, the whole
+  // prefix. A cached call has none: its tensors have as many columns as each row sees.
+  std::optional<std::size_t> replayed_len;
 
   [[nodiscard]] bool tapped(Stage stage, std::size_t layer) const noexcept {
     return tap != nullptr && tap->wants(stage, layer);
   }
 
-  // Shows a tap the rows of one stage, [n_rows, width].
+  // Shows the rows of one stage, [n_rows, width], to the tap. Errors: those of the tap.
   [[nodiscard]] Result<void> show(Stage stage, std::size_t layer, const RowRange& rows, T* values,
                                   std::size_t width) const {
     if (!tapped(stage, layer)) return {};

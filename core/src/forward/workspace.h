@@ -41,9 +41,6 @@ struct Workspace {
                                                 std::size_t max_len, std::size_t n_threads);
 };
 
-// Query rows that attention takes over the keys together.
-inline constexpr std::size_t attention_block_rows = 8;
-
 extern template struct Workspace<float>;
 extern template struct Workspace<double>;
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/try.h"
+#include "ops/attend.h"
 
 namespace kvlens {
 namespace {
@@ -37,16 +38,6 @@ Result<void> check_positive(std::string_view field, double value) {
   return {};
 }
 
-// A matrix must be addressable even in the widest storage type.
-Result<void> check_matrix(std::string_view name, std::size_t rows, std::size_t cols) {
-  if (rows > std::numeric_limits<std::size_t>::max() / 2 / sizeof(double) / cols) {
-    return fail(ErrorCode::size_overflow, NoContext{},
-                std::string(name) + " of " + std::to_string(rows) + " x " + std::to_string(cols) +
-                    " values does not fit the address space");
-  }
-  return {};
-}
-
 std::unexpected<Error> differs(std::string_view field, const std::string& expected,
                                const std::string& actual) {
   return fail(
@@ -55,6 +46,10 @@ std::unexpected<Error> differs(std::string_view field, const std::string& expect
 }
 
 }  // namespace
+
+std::size_t Config::window_begin(std::size_t position) const noexcept {
+  return ops::window_begin(position, sliding_window);
+}
 
 Result<void> validate(const Config& config) {
   KVLENS_CHECK(check_dimension("n_layers", config.n_layers));
@@ -82,14 +77,12 @@ Result<void> validate(const Config& config) {
   for (const double factor : config.rope.freq_factors) {
     KVLENS_CHECK(check_positive("rope_freq_factors", factor));
   }
-  constexpr std::size_t widest = std::numeric_limits<std::size_t>::max() / 2 / sizeof(double);
-  if (config.n_heads > widest / config.head_dim) {
+  // Whether a parameter fits the address space depends on its storage type: ModelBuilder checks
+  // that. Here a width must only be a number.
+  if (config.n_heads > std::numeric_limits<std::size_t>::max() / config.head_dim) {
     return fail(ErrorCode::size_overflow, NoContext{},
                 "n_heads x head_dim does not fit the address space");
   }
-  KVLENS_CHECK(check_matrix("q_proj", config.q_width(), config.d_model));
-  KVLENS_CHECK(check_matrix("gate_proj", config.d_ff, config.d_model));
-  KVLENS_CHECK(check_matrix("token_embedding", config.vocab_size, config.d_model));
   return {};
 }
 

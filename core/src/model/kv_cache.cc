@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -22,18 +21,6 @@ namespace {
 std::uint64_t next_storage_id() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
-}
-
-Result<std::size_t> checked_product(std::initializer_list<std::size_t> factors) {
-  std::size_t product = 1;
-  for (const std::size_t factor : factors) {
-    if (factor != 0 && product > std::numeric_limits<std::size_t>::max() / factor) {
-      return fail(ErrorCode::size_overflow, NoContext{},
-                  "batch x n_kv_heads x capacity x head_dim does not fit the address space");
-    }
-    product *= factor;
-  }
-  return product;
 }
 
 template <class T>
@@ -138,19 +125,17 @@ Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry, D
   KVLENS_CHECK(check_capacity(geometry.capacity, geometry.max_seq_len));
   LayerKvCache cache(geometry, dtype);
   const DTypeInfo info = dtype_info(dtype);
-  KVLENS_TRY(const std::size_t size,
-             checked_product({geometry.batch, geometry.n_kv_heads, geometry.capacity,
-                              geometry.head_dim / info.block_values, info.block_bytes}));
-  KVLENS_TRY(cache.keys_, Buffer<std::byte>::zeroed(size));
-  KVLENS_TRY(cache.values_, Buffer<std::byte>::zeroed(size));
+  const auto shape = {geometry.batch, geometry.n_kv_heads, geometry.capacity,
+                      geometry.head_dim / info.block_values, info.block_bytes};
+  KVLENS_TRY(cache.keys_, Buffer<std::byte>::zeroed(shape));
+  KVLENS_TRY(cache.values_, Buffer<std::byte>::zeroed(shape));
   cache.storage_id_ = next_storage_id();
   return cache;
 }
 
 template <class T>
 std::size_t LayerKvCache<T>::row_bytes() const noexcept {
-  const DTypeInfo info = dtype_info(dtype_);
-  return geometry_.head_dim / info.block_values * info.block_bytes;
+  return stored_bytes(dtype_, geometry_.head_dim);
 }
 
 template <class T>

@@ -24,6 +24,7 @@ std::unexpected<Error> unknown_parameter(std::string_view name) {
               "the configuration has no parameter " + quoted(name));
 }
 
+// The bytes of a parameter stored as `dtype`. Errors: unsupported_dtype, size_overflow.
 Result<std::size_t> storage_bytes(const ParameterSpec& spec, DType dtype) {
   const DTypeInfo info = dtype_info(dtype);
   if (spec.is_vector && is_quantised(dtype)) {
@@ -36,7 +37,13 @@ Result<std::size_t> storage_bytes(const ParameterSpec& spec, DType dtype) {
                     " values, not a whole number of " + std::string(info.name) + " blocks of " +
                     std::to_string(info.block_values));
   }
-  return spec.rows * (spec.cols / info.block_values) * info.block_bytes;
+  const auto n_blocks = element_count({spec.rows, spec.cols / info.block_values}, info.block_bytes);
+  if (!n_blocks) {
+    return fail(ErrorCode::size_overflow, NoContext{},
+                spec.name + " of " + std::to_string(spec.rows) + " x " + std::to_string(spec.cols) +
+                    " values as " + std::string(info.name) + " does not fit the address space");
+  }
+  return *n_blocks * info.block_bytes;
 }
 
 Result<void> check_size(const ParameterSpec& spec, std::size_t expected, std::size_t actual) {
@@ -63,8 +70,8 @@ Result<void> check_finite(const ParameterSpec& spec, DType dtype,
 Result<Layout> pack_for_kernels(const ParameterSpec& spec, DType dtype,
                                 std::span<std::byte> bytes) {
   if (spec.is_vector || !ops::can_pack(dtype)) return Layout::rows;
-  const std::size_t row_bytes = bytes.size() / spec.rows;
-  KVLENS_TRY(auto scratch, Buffer<std::byte>::uninitialised(4 * row_bytes));
+  const std::size_t group_bytes = bytes.size() / spec.rows * std::min(spec.rows, ops::packed_rows);
+  KVLENS_TRY(auto scratch, Buffer<std::byte>::uninitialised(group_bytes));
   ops::pack(dtype, spec.rows, spec.cols, bytes, scratch.span());
   return Layout::packed;
 }

@@ -1,9 +1,9 @@
-// Both kinds of kernels of a stored type, called over blocks of positions that fit the first-level
-// cache.
+// Calls the kernels of the stored type over blocks of positions that fit the first-level cache.
 #include "ops/attend.h"
 
 #include <algorithm>
 
+#include "kvlens/memory.h"
 #include "ops/attend_float.h"
 #include "ops/attend_q8_0.h"
 #include "ops/attend_tiles.h"
@@ -12,11 +12,9 @@
 namespace kvlens::ops {
 namespace {
 
-constexpr std::size_t row_tile = 8;
-
-// Tiles of columns go over a block of values again and again, which no machine's own prefetches
-// follow. So floats are read before, a long stretch at once, at several places. (Rows of half the
-// bytes or less come in time by themselves.)
+// Tiles of columns pass over a block of values several times, a pattern that hardware prefetchers
+// do not follow. So floats are read ahead, a long stretch at once, at several places. Rows of half
+// the bytes or less arrive in time without this.
 constexpr std::size_t positions_ahead = 4 * position_block;
 void read_ahead(const std::byte* from, std::size_t size) noexcept {
   constexpr std::size_t line_bytes = 64;
@@ -29,7 +27,7 @@ void read_ahead(const std::byte* from, std::size_t size) noexcept {
   keep(lines);
 }
 
-// f(rows) as what they hold.
+// Calls f with the rows as what they hold.
 template <class T, class F>
 std::uint64_t with_stored(const KeyValueRows& rows, F f) noexcept {
   const auto as = [&]<class S>(const S*) {
@@ -45,118 +43,120 @@ std::uint64_t with_stored(const KeyValueRows& rows, F f) noexcept {
 
 // The stored type's kernels.
 template <class T>
-std::uint64_t scores(const KeyValueRows& rows, const T* q, std::size_t q_stride, std::size_t group,
-                     std::size_t begin, std::size_t end, T scale, T* out,
-                     std::size_t out_stride) noexcept {
-  return with_stored<T>(rows, [&](const auto& stored) {
-    return scores(stored, q, q_stride, group, begin, end, scale, out, out_stride);
-  });
+std::uint64_t scores(const KeyValueRows& rows, const HeadRows<const T>& q, const Positions& seen,
+                     T scale, const HeadRows<T>& out) noexcept {
+  return with_stored<T>(rows,
+                        [&](const auto& stored) { return scores(stored, q, seen, scale, out); });
 }
 template <class T>
-std::uint64_t mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, T* out,
-                  std::size_t out_stride) noexcept {
-  return with_stored<T>(rows, [&](const auto& stored) {
-    return mix(stored, weights, weights_stride, group, begin, end, out, out_stride);
-  });
+std::uint64_t mix(const KeyValueRows& rows, const HeadRows<const T>& weights, const Positions& seen,
+                  const HeadRows<T>& out) noexcept {
+  return with_stored<T>(rows, [&](const auto& stored) { return mix(stored, weights, seen, out); });
+}
+
+template <class T>
+HeadRows<const T> as_input(const HeadRows<T>& rows) noexcept {
+  return {rows.data, rows.stride, rows.n_heads};
 }
 
 }  // namespace
 
 template <class T>
-AttendWork attention_weights(const KeyValueRows& rows, const T* q, std::size_t q_stride,
-                             std::size_t group, std::size_t begin, std::size_t end, T scale,
-                             T* weights, std::size_t weights_stride) noexcept {
-  for (std::size_t g = 0; g < group; ++g) std::fill_n(weights + g * weights_stride, begin, T{0});
-  const AttendWork work{
-      .scores = scores(rows, q, q_stride, group, begin, end, scale, weights, weights_stride)};
-  for (std::size_t g = 0; g < group; ++g) {
-    softmax(std::span<T>(weights + g * weights_stride + begin, end - begin));
+AttendWork attention_weights(const KeyValueRows& rows, const HeadRows<const T>& q,
+                             const Positions& seen, T scale, const HeadRows<T>& weights) noexcept {
+  for (std::size_t g = 0; g < q.n_heads; ++g) std::fill_n(weights.row(g), seen.begin, T{0});
+  const AttendWork work{.scores = scores(rows, q, seen, scale, weights)};
+  for (std::size_t g = 0; g < q.n_heads; ++g) {
+    softmax(std::span<T>(weights.row(g) + seen.begin, seen.end - seen.begin));
   }
   return work;
 }
 
 template <class T>
-AttendWork attention_mix(const KeyValueRows& rows, const T* weights, std::size_t weights_stride,
-                         std::size_t group, std::size_t begin, std::size_t end, T* out,
-                         std::size_t out_stride) noexcept {
-  for (std::size_t g = 0; g < group; ++g) std::fill_n(out + g * out_stride, rows.head_dim, T{0});
+AttendWork attention_mix(const KeyValueRows& rows, const HeadRows<const T>& weights,
+                         const Positions& seen, const HeadRows<T>& out) noexcept {
+  for (std::size_t g = 0; g < out.n_heads; ++g) std::fill_n(out.row(g), rows.head_dim, T{0});
   AttendWork work;
-  for (std::size_t p = begin; p < end; p = next_block(p)) {
-    if (rows.dtype == DType::f32 && (p == begin || p % positions_ahead == 0)) {
+  for (std::size_t p = seen.begin; p < seen.end; p = next_block(p)) {
+    if (rows.dtype == DType::f32 && (p == seen.begin || p % positions_ahead == 0)) {
       const std::size_t row_bytes = rows.head_dim * sizeof(T);
-      read_ahead(rows.values + p * row_bytes, (std::min(end, p + positions_ahead) - p) * row_bytes);
+      read_ahead(rows.values + p * row_bytes,
+                 (std::min(seen.end, p + positions_ahead) - p) * row_bytes);
     }
-    work.mixed_rows +=
-        mix(rows, weights, weights_stride, group, p, std::min(end, next_block(p)), out, out_stride);
+    work.mixed_rows += mix(rows, weights, {p, std::min(seen.end, next_block(p))}, out);
   }
   return work;
 }
 
 template <class T>
-AttendWork attend_block(const KeyValueRows& rows, const T* q, std::size_t row_stride,
-                        std::size_t group, std::size_t first_position, std::size_t n_rows,
-                        std::size_t window, T scale, std::span<T> scratch, T* out) noexcept {
+AttendWork attend_block(const KeyValueRows& rows, const QueryBlock<T>& block, T scale,
+                        std::span<T> scratch) noexcept {
   const std::size_t head_dim = rows.head_dim;
-  const std::size_t stride = first_position + n_rows;  // of a head's weights
-  AttendWork work;
-  const auto window_begin = [&](std::size_t position) {
-    return window == 0 || position < window ? std::size_t{0} : position + 1 - window;
+  const std::size_t stride = block.first_position + block.n_rows;  // of a head's weights
+  const auto queries = [&](std::size_t r) {
+    return HeadRows<const T>{block.q + r * block.row_stride, head_dim, block.n_heads};
   };
-  if (n_rows == 1) {  // nothing to share a block of keys with
-    const std::size_t begin = window_begin(first_position);
-    work =
-        attention_weights(rows, q, head_dim, group, begin, stride, scale, scratch.data(), stride);
-    work.mixed_rows =
-        attention_mix(rows, scratch.data(), stride, group, begin, stride, out, head_dim).mixed_rows;
+  const auto outputs = [&](std::size_t r) {
+    return HeadRows<T>{block.out + r * block.row_stride, head_dim, block.n_heads};
+  };
+  const auto seen_by = [&](std::size_t r) {
+    const std::size_t position = block.first_position + r;
+    return Positions{window_begin(position, block.window), position + 1};
+  };
+  AttendWork work;
+  if (block.n_rows == 1) {  // nothing to share a block of keys with
+    const HeadRows<T> weights{scratch.data(), stride, block.n_heads};
+    work = attention_weights(rows, queries(0), seen_by(0), scale, weights);
+    work.mixed_rows = attention_mix(rows, as_input(weights), seen_by(0), outputs(0)).mixed_rows;
     return work;
   }
-  for (std::size_t tile = 0; tile < n_rows; tile += row_tile) {
-    const std::size_t tile_end = std::min(n_rows, tile + row_tile);
-    const std::size_t last = first_position + tile_end;
-    // For every row of the tile, the part of a block of positions that it sees.
+  for (std::size_t tile = 0; tile < block.n_rows; tile += query_tile_rows) {
+    const std::size_t tile_end = std::min(block.n_rows, tile + query_tile_rows);
+    const auto weights_of = [&](std::size_t r) {
+      return HeadRows<T>{scratch.data() + (r - tile) * block.n_heads * stride, stride,
+                         block.n_heads};
+    };
+    // Calls f for every row of the tile and the part of a block of positions that it sees.
     const auto for_blocks = [&](auto f) {
-      for (std::size_t p = window_begin(first_position + tile); p < last; p = next_block(p)) {
+      const std::size_t last = seen_by(tile_end - 1).end;
+      for (std::size_t p = seen_by(tile).begin; p < last; p = next_block(p)) {
         for (std::size_t r = tile; r < tile_end; ++r) {
-          const std::size_t position = first_position + r;
-          const std::size_t begin = std::max(p, window_begin(position));
-          const std::size_t end = std::min(next_block(p), position + 1);
-          if (begin < end) f(r, begin, end, scratch.data() + (r - tile) * group * stride);
+          const Positions seen = seen_by(r);
+          const Positions part{std::max(p, seen.begin), std::min(next_block(p), seen.end)};
+          if (part.begin < part.end) f(r, part);
         }
       }
     };
-    for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
-      work.scores +=
-          scores(rows, q + r * row_stride, head_dim, group, begin, end, scale, weights, stride);
+    for_blocks([&](std::size_t r, const Positions& part) {
+      work.scores += scores(rows, queries(r), part, scale, weights_of(r));
     });
     for (std::size_t r = tile; r < tile_end; ++r) {
-      const std::size_t position = first_position + r;
-      const std::size_t begin = window_begin(position);
-      for (std::size_t g = 0; g < group; ++g) {
-        softmax(scratch.subspan(((r - tile) * group + g) * stride + begin, position + 1 - begin));
-        std::fill_n(out + r * row_stride + g * head_dim, head_dim, T{0});
+      const Positions seen = seen_by(r);
+      for (std::size_t g = 0; g < block.n_heads; ++g) {
+        softmax(std::span<T>(weights_of(r).row(g) + seen.begin, seen.end - seen.begin));
+        std::fill_n(outputs(r).row(g), head_dim, T{0});
       }
     }
-    for_blocks([&](std::size_t r, std::size_t begin, std::size_t end, T* weights) {
-      work.mixed_rows +=
-          mix(rows, weights, stride, group, begin, end, out + r * row_stride, head_dim);
+    for_blocks([&](std::size_t r, const Positions& part) {
+      work.mixed_rows += mix(rows, as_input(weights_of(r)), part, outputs(r));
     });
   }
   return work;
 }
 
-std::size_t attend_scratch(std::size_t n_rows, std::size_t group, std::size_t end) noexcept {
-  return std::min(n_rows, row_tile) * group * end;
+template <class T>
+Result<std::size_t> attend_scratch(std::size_t n_rows, std::size_t n_heads, std::size_t end) {
+  return element_count({std::min(n_rows, query_tile_rows), n_heads, end}, sizeof(T));
 }
 
-#define KVLENS_ATTEND(T)                                                                         \
-  template AttendWork attention_weights(const KeyValueRows&, const T*, std::size_t, std::size_t, \
-                                        std::size_t, std::size_t, T, T*, std::size_t) noexcept;  \
-  template AttendWork attention_mix(const KeyValueRows&, const T*, std::size_t, std::size_t,     \
-                                    std::size_t, std::size_t, T*, std::size_t) noexcept;         \
-  template AttendWork attend_block(const KeyValueRows&, const T*, std::size_t, std::size_t,      \
-                                   std::size_t, std::size_t, std::size_t, T, std::span<T>,       \
-                                   T*) noexcept;
+#define KVLENS_ATTEND(T)                                                                   \
+  template AttendWork attention_weights(const KeyValueRows&, const HeadRows<const T>&,     \
+                                        const Positions&, T, const HeadRows<T>&) noexcept; \
+  template AttendWork attention_mix(const KeyValueRows&, const HeadRows<const T>&,         \
+                                    const Positions&, const HeadRows<T>&) noexcept;        \
+  template AttendWork attend_block(const KeyValueRows&, const QueryBlock<T>&, T,           \
+                                   std::span<T>) noexcept;                                 \
+  template Result<std::size_t> attend_scratch<T>(std::size_t, std::size_t, std::size_t);
 KVLENS_ATTEND(float)
 KVLENS_ATTEND(double)
 #undef KVLENS_ATTEND

@@ -1,22 +1,23 @@
 // Scores and mixes of rows stored as the compute type or as bfloat16.
 //
-// Loops over keys and values in tiles that fit the registers. That changes no score's or output's
-// order of additions: a score is one reduction over head_dim, an output adds its positions in
+// The loops go over keys and values in tiles that fit the registers. This does not change the order
+// of additions: a score is one reduction over head_dim, and an output adds its positions in
 // ascending order.
 #pragma once
 
+#include "ops/attend.h"
 #include "ops/attend_tiles.h"
 #include "ops/half.h"
 #include "ops/vector.h"
 
 namespace kvlens::ops {
 
-// Whether tiles are of several heads and keys. Double is for reference: the size of its code counts
-// more than its speed.
+// Whether a tile spans several heads and keys. Double is for reference, so small code matters more
+// than speed.
 template <class T>
 constexpr bool wide_tiles = std::is_same_v<T, float>;
 
-// KeyValueRows of what they hold: the compute type, or bfloat16.
+// KeyValueRows whose values are S: the compute type, or bfloat16.
 template <class S>
 struct StoredRows {
   const S* keys;
@@ -24,7 +25,7 @@ struct StoredRows {
   std::size_t head_dim;
 };
 
-// Values behind each other.
+// Consecutive values.
 template <class T, std::size_t n>
 struct Vectors {
   static constexpr std::size_t count = n;
@@ -36,7 +37,7 @@ inline Vectors<T, n> load_vectors(const T* from) noexcept {
   for (std::size_t i = 0; i < n; ++i) vectors.v[i] = load(from + i * n_lanes);
   return vectors;
 }
-// Two at a time, by interleaving with zeros: shifts would compete with additions for their ports.
+// Two vectors at a time, by interleaving with zeros: shifts would compete with additions for ports.
 template <std::size_t n>
 inline Vectors<float, n> load_vectors(const BFloat16* from) noexcept {
   Vectors<float, n> vectors;
@@ -59,31 +60,31 @@ T value_of(T stored) noexcept {
   return stored;
 }
 
-// Vectors of keys that a tile multiplies at once, and of values that it mixes: as many as registers
-// hold beside the sums.
+// The number of key vectors that a tile multiplies at once, and of value vectors that it mixes: as
+// many as fit the registers beside the sums.
 template <class S>
 constexpr std::size_t key_vectors = std::is_same_v<S, BFloat16> ? 2 : 1;
 template <class S>
 constexpr std::size_t value_vectors = std::is_same_v<S, BFloat16> ? 2 : 4;
-// Whether values are read once for each head rather than held: bfloat16 would be widened each time.
+// Whether values are read again for each head, not held. For bfloat16 each read would widen them.
 template <class S>
 constexpr bool rereads_values = !std::is_same_v<S, BFloat16>;
 
-// Whether a new page of keys is touched ahead. Pages hold fewer floats: for them that costs more
-// than it gives.
+// Whether a new page of keys is touched ahead. A page holds fewer floats than smaller types, and
+// for floats the touch costs more than it saves.
 template <class S>
 constexpr bool touches_pages = sizeof(S) < sizeof(float);
 
 // Scores of `n_heads` heads and `n_keys` positions, `apart` from one another.
 template <std::size_t n_heads, std::size_t n_keys, class S, class T>
-inline void score_tile(const S* keys, std::size_t apart, std::size_t head_dim, const T* q,
-                       std::size_t q_stride, T scale, T* out, std::size_t out_stride) noexcept {
-  // All keys at once would not fit the registers beside the sums.
+inline void score_tile(const S* keys, std::size_t apart, std::size_t head_dim,
+                       const HeadRows<const T>& q, T scale, const HeadRows<T>& out) noexcept {
+  // All float keys at once would not fit the registers beside the sums.
   constexpr bool one_by_one = std::is_same_v<S, float>;
   Lanes<T> products[n_heads][n_keys] = {};
   const auto step = [&](std::size_t d, auto load_lanes) __attribute__((always_inline)) {
-    Vectors<T, decltype(load_lanes(q))::count> query[n_heads];
-    for (std::size_t g = 0; g < n_heads; ++g) query[g] = load_lanes(q + g * q_stride + d);
+    Vectors<T, decltype(load_lanes(q.data))::count> query[n_heads];
+    for (std::size_t g = 0; g < n_heads; ++g) query[g] = load_lanes(q.row(g) + d);
     for (std::size_t k = 0; k < n_keys; ++k) {
       auto key = load_lanes(keys + k * apart * head_dim + d);
       for (std::size_t v = 0; v < key.count; ++v) {
@@ -110,45 +111,44 @@ inline void score_tile(const S* keys, std::size_t apart, std::size_t head_dim, c
   }
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t k = 0; k < n_keys; ++k) {
-      out[g * out_stride + k * apart] = scale * sum(products[g][k]);
+      out.row(g)[k * apart] = scale * sum(products[g][k]);
     }
   }
 }
 
-// Scores of every head of the group over positions [begin, end); returns how many.
+// Scores of every head of q over the positions `seen`; returns how many there are.
 template <class S, class T>
-[[gnu::noinline]] std::uint64_t scores(const StoredRows<S>& rows, const T* q, std::size_t q_stride,
-                                       std::size_t group, std::size_t begin, std::size_t end,
-                                       T scale, T* out, std::size_t out_stride) noexcept {
+[[gnu::noinline]] std::uint64_t scores(const StoredRows<S>& rows, const HeadRows<const T>& q,
+                                       const Positions& seen, T scale,
+                                       const HeadRows<T>& out) noexcept {
   std::uint64_t n_scores = 0;
-  for_head_tiles<wide_tiles<T>>(group, [&](auto width, std::size_t g) {
+  for_head_tiles<wide_tiles<T>>(q.n_heads, [&](auto width, std::size_t g) {
     n_scores +=
         width() * for_key_tiles<wide_tiles<T> ? keys_per_tile(width()) : 1, touches_pages<S>>(
                       reinterpret_cast<const std::byte*>(rows.keys), rows.head_dim * sizeof(S),
-                      begin, end, [&](auto n_keys, std::size_t p, std::size_t apart) {
+                      seen, [&](auto n_keys, std::size_t p, std::size_t apart) {
                         score_tile<width(), n_keys()>(rows.keys + p * rows.head_dim, apart,
-                                                      rows.head_dim, q + g * q_stride, q_stride,
-                                                      scale, out + g * out_stride + p, out_stride);
+                                                      rows.head_dim, q.from(g), scale,
+                                                      out.from(g, p));
                       });
   });
   return n_scores;
 }
 
 template <std::size_t n_heads, std::size_t n_vectors, class S, class T>
-inline void mix_tile(const S* values, std::size_t head_dim, const T* weights,
-                     std::size_t weights_stride, std::size_t n_positions, T* out,
-                     std::size_t out_stride) noexcept {
+inline void mix_tile(const S* values, std::size_t head_dim, const HeadRows<const T>& weights,
+                     std::size_t n_positions, const HeadRows<T>& out) noexcept {
   Lanes<T> total[n_heads][n_vectors];
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
-      total[g][v] = load(out + g * out_stride + v * n_lanes);
+      total[g][v] = load(out.row(g) + v * n_lanes);
     }
   }
   for (std::size_t p = 0; p < n_positions; ++p, values += head_dim) {
     auto row = load_vectors<n_vectors>(values);
     for (std::size_t g = 0; g < n_heads; ++g) {
       for (std::size_t v = 0; v < n_vectors; ++v) {
-        total[g][v] = total[g][v] + splat(weights[g * weights_stride + p]) * row.v[v];
+        total[g][v] = total[g][v] + splat(weights.row(g)[p]) * row.v[v];
       }
       if constexpr (rereads_values<S>) {
         pin_address(values);
@@ -158,27 +158,24 @@ inline void mix_tile(const S* values, std::size_t head_dim, const T* weights,
   }
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t v = 0; v < n_vectors; ++v) {
-      store(out + g * out_stride + v * n_lanes, total[g][v]);
+      store(out.row(g) + v * n_lanes, total[g][v]);
     }
   }
 }
 
-// out += weights x values over positions [begin, end) of one block; returns the value rows taken,
-// once a head.
+// Adds weights x values over the positions `seen`, which lie in one block, to `out`; returns the
+// number of value rows taken, counted once per head.
 template <class S, class T>
-[[gnu::noinline]] std::uint64_t mix(const StoredRows<S>& rows, const T* weights,
-                                    std::size_t weights_stride, std::size_t group,
-                                    std::size_t begin, std::size_t end, T* out,
-                                    std::size_t out_stride) noexcept {
+[[gnu::noinline]] std::uint64_t mix(const StoredRows<S>& rows, const HeadRows<const T>& weights,
+                                    const Positions& seen, const HeadRows<T>& out) noexcept {
   const std::size_t head_dim = rows.head_dim;
+  const std::size_t n_positions = seen.end - seen.begin;
+  const S* values = rows.values + seen.begin * head_dim;
   std::uint64_t n_rows = 0;
-  for_head_tiles<wide_tiles<T>>(group, [&](auto width, std::size_t g) {
-    const S* values = rows.values + begin * head_dim;
-    const T* head_weights = weights + g * weights_stride + begin;
-    T* head_out = out + g * out_stride;
+  for_head_tiles<wide_tiles<T>>(out.n_heads, [&](auto width, std::size_t g) {
     const auto tile = [&](auto n_vectors, std::size_t d) {
-      mix_tile<width(), n_vectors()>(values + d, head_dim, head_weights, weights_stride,
-                                     end - begin, head_out + d, out_stride);
+      mix_tile<width(), n_vectors()>(values + d, head_dim, weights.from(g, seen.begin), n_positions,
+                                     out.from(g, d));
     };
     constexpr std::size_t n_vectors = value_vectors<S>;
     std::size_t d = 0;
@@ -192,15 +189,16 @@ template <class S, class T>
     for (; d < head_dim; ++d) {
       KVLENS_NO_UNROLL
       for (std::size_t h = 0; h < width(); ++h) {
-        T total = head_out[h * out_stride + d];
+        const T* head_weights = weights.row(g + h) + seen.begin;
+        T total = out.row(g + h)[d];
         KVLENS_NO_UNROLL
-        for (std::size_t p = 0; p < end - begin; ++p) {
-          total += head_weights[h * weights_stride + p] * value_of(values[p * head_dim + d]);
+        for (std::size_t p = 0; p < n_positions; ++p) {
+          total += head_weights[p] * value_of(values[p * head_dim + d]);
         }
-        head_out[h * out_stride + d] = total;
+        out.row(g + h)[d] = total;
       }
     }
-    n_rows += width() * (end - begin);
+    n_rows += width() * n_positions;
   });
   return n_rows;
 }

@@ -63,9 +63,9 @@ struct WideQueries {
 // Scores of `n_heads` heads and `n_keys` positions, `apart` from one another.
 template <std::size_t n_heads, std::size_t n_keys>
 void score_tile(const std::byte* keys, std::size_t apart, std::size_t head_dim,
-                const WideQueries<n_heads>& q, float* out, std::size_t out_stride) noexcept {
+                const WideQueries<n_heads>& q, const HeadRows<float>& out) noexcept {
   const std::size_t apart_bytes = apart * bytes_per_row(head_dim);
-  f32x4 totals[n_heads] = {};  // a key a lane
+  f32x4 totals[n_heads] = {};  // one key per lane
   for (std::size_t d = 0; d < head_dim; d += block_values, keys += bytes_per_block) {
     i32x4 sums[n_heads][4] = {};
     KVLENS_NO_UNROLL
@@ -86,7 +86,7 @@ void score_tile(const std::byte* keys, std::size_t apart, std::size_t head_dim,
   }
   for (std::size_t g = 0; g < n_heads; ++g) {
     for (std::size_t k = 0; k < n_keys; ++k) {
-      out[g * out_stride + k * apart] = q.scale[g] * totals[g][k];
+      out.row(g)[k * apart] = q.scale[g] * totals[g][k];
     }
   }
 }
@@ -101,10 +101,10 @@ struct WideWeights {
 // Columns of values that a tile mixes: more sums would not stay in registers.
 constexpr std::size_t q8_tile_columns = 8;
 
-// So many columns from `values` on, of `n_positions` rows.
+// Mixes that many columns of `n_positions` rows, from `values` on.
 template <std::size_t n_heads>
 void mix_tile(const std::byte* values, std::size_t row_bytes, std::size_t n_positions,
-              const WideWeights<n_heads>& weights, float* out, std::size_t out_stride) noexcept {
+              const WideWeights<n_heads>& weights, const HeadRows<float>& out) noexcept {
   i32x4 low[n_heads] = {};
   i32x4 high[n_heads] = {};
   const auto add = [&](std::size_t p, const std::byte* first, const std::byte* second) {
@@ -125,7 +125,7 @@ void mix_tile(const std::byte* values, std::size_t row_bytes, std::size_t n_posi
   if (p < n_positions) add(p, values, values);
   for (std::size_t g = 0; g < n_heads; ++g) {
     const f32x4 scale = splat(weights.scale[g]);
-    float* to = out + g * out_stride;
+    float* to = out.row(g);
     store(to, load(to) + __builtin_convertvector(low[g], f32x4) * scale);
     store(to + n_lanes, load(to + n_lanes) + __builtin_convertvector(high[g], f32x4) * scale);
   }
@@ -151,33 +151,31 @@ void store_q8_0(std::span<const float> row, std::byte* to) noexcept {
   }
 }
 
-std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, std::size_t group,
-                     std::size_t begin, std::size_t end, float scale, float* out,
-                     std::size_t out_stride) noexcept {
+std::uint64_t scores(const Q8Rows& rows, const HeadRows<const float>& q, const Positions& seen,
+                     float scale, const HeadRows<float>& out) noexcept {
   std::uint64_t n_scores = 0;
-  for_head_tiles<true>(group, [&](auto width, std::size_t g) {
+  for_head_tiles<true>(q.n_heads, [&](auto width, std::size_t g) {
     WideQueries<width()> queries;
     for (std::size_t h = 0; h < width(); ++h) {
-      queries.scale[h] = scale * to_words(q + (g + h) * q_stride, rows.head_dim, queries.words[h]);
+      queries.scale[h] = scale * to_words(q.row(g + h), rows.head_dim, queries.words[h]);
     }
-    n_scores += width() * for_key_tiles<keys_per_tile(width()), true>(
-                              rows.keys, bytes_per_row(rows.head_dim), begin, end,
-                              [&](auto n_keys, std::size_t p, std::size_t apart) {
-                                score_tile<width(), n_keys()>(
-                                    rows.keys + p * bytes_per_row(rows.head_dim), apart,
-                                    rows.head_dim, queries, out + g * out_stride + p, out_stride);
-                              });
+    n_scores += width() *
+                for_key_tiles<keys_per_tile(width()), true>(
+                    rows.keys, bytes_per_row(rows.head_dim), seen,
+                    [&](auto n_keys, std::size_t p, std::size_t apart) {
+                      score_tile<width(), n_keys()>(rows.keys + p * bytes_per_row(rows.head_dim),
+                                                    apart, rows.head_dim, queries, out.from(g, p));
+                    });
   });
   return n_scores;
 }
 
-std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, float* out,
-                  std::size_t out_stride) noexcept {
+std::uint64_t mix(const Q8Rows& rows, const HeadRows<const float>& weights, const Positions& seen,
+                  const HeadRows<float>& out) noexcept {
   const std::size_t row_bytes = bytes_per_row(rows.head_dim);
-  const std::size_t n_positions = end - begin;
-  const std::byte* values = rows.values + begin * row_bytes;
-  // Not a constant: the rounding of as many as are known would be unrolled beyond all registers.
+  const std::size_t n_positions = seen.end - seen.begin;
+  const std::byte* values = rows.values + seen.begin * row_bytes;
+  // Not a compile-time constant: the compiler would unroll the rounding and spill registers.
   const std::size_t n_words = (n_positions + 7) / 8 * 8;
   std::uint64_t n_rows = 0;
   for (std::size_t d = 0; d < rows.head_dim; d += block_values, values += bytes_per_block) {
@@ -187,11 +185,11 @@ std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_
       store(scales + p, load_scales<n_lanes>(values + p * row_bytes, row_bytes));
     }
     for (; p < n_positions; ++p) scales[p] = half_at(values + p * row_bytes);
-    for_head_tiles<true>(group, [&](auto width, std::size_t g) {
+    for_head_tiles<true>(out.n_heads, [&](auto width, std::size_t g) {
       WideWeights<width()> wide;
       for (std::size_t h = 0; h < width(); ++h) {
         alignas(16) float products[position_block];
-        const float* head_weights = weights + (g + h) * weights_stride + begin;
+        const float* head_weights = weights.row(g + h) + seen.begin;
         std::size_t i = 0;
         for (; i + n_lanes <= n_positions; i += n_lanes) {
           store(products + i, load(head_weights + i) * load(scales + i));
@@ -201,7 +199,7 @@ std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_
       }
       for (std::size_t column = 0; column < block_values; column += q8_tile_columns) {
         mix_tile<width()>(values + scale_bytes + column, row_bytes, n_positions, wide,
-                          out + g * out_stride + d + column, out_stride);
+                          out.from(g, d + column));
       }
       if (d == 0) n_rows += width() * n_positions;
     });

@@ -1,15 +1,17 @@
-// Rows of keys and values in Q8_0 blocks: of every 32 values a half and 32 signed bytes, 34 bytes
-// (ggml-common.h of ggml-org/llama.cpp). Attention over them adds integers: the query, and the
-// weights of a block of positions, are rounded to 16 bits.
+// Rows of keys and values in Q8_0 blocks: every 32 values become a half (the scale) and 32 signed
+// bytes, 34 bytes in all (ggml-common.h of ggml-org/llama.cpp). Attention over them adds integers:
+// the query, and the weights of a block of positions, are rounded to 16 bits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "ops/attend.h"
+
 namespace kvlens::ops {
 
-// Of one KV head, from position 0 on; head_dim is a multiple of 32, at most q8_0_longest_row.
+// One KV head's rows from position 0 on. head_dim is a multiple of 32, at most q8_0_longest_row.
 struct Q8Rows {
   const std::byte* keys;
   const std::byte* values;
@@ -19,23 +21,23 @@ inline constexpr std::size_t q8_0_longest_row = 512;
 // The largest magnitude a block can hold: 127 times the largest half.
 inline constexpr float q8_0_largest = 127 * 65504.0f;
 
-// Writes a row's blocks. A block's scale is the least half that is not below max|x| / 127; a value
-// is x / scale to the nearest integer. |x| is at most q8_0_largest, row.size() a multiple of 32.
+// Writes the blocks of a row to `to`. The scale of a block is the smallest half that is not below
+// max|x| / 127; each value is x / scale rounded to the nearest integer. Every |x| must be at most
+// q8_0_largest, and row.size() a multiple of 32.
 void store_q8_0(std::span<const float> row, std::byte* to) noexcept;
 
-// Scores of every head of the group over positions [begin, end): the scale of q times the sum over
-// blocks, ascending, of the key's scale times an exact integer dot. q's integers are at most 32767
-// in magnitude and share a scale over head_dim. `out` as in attention_weights; returns how many.
-std::uint64_t scores(const Q8Rows& rows, const float* q, std::size_t q_stride, std::size_t group,
-                     std::size_t begin, std::size_t end, float scale, float* out,
-                     std::size_t out_stride) noexcept;
+// Scores of every head of q over the positions `seen`: the scale of q times the sum over blocks,
+// ascending, of the key's scale times an exact integer dot product. The integers of q are at most
+// 32767 in magnitude and share one scale over head_dim. Returns the number of scores; `out` is
+// indexed by position, as in attention_weights.
+std::uint64_t scores(const Q8Rows& rows, const HeadRows<const float>& q, const Positions& seen,
+                     float scale, const HeadRows<float>& out) noexcept;
 
-// out += weights x values over positions [begin, end) of one block of them: a block of columns at a
-// time, the products of weights and scales are rounded to 16 bits with a scale of their own, and
-// their integer dot with the bytes, which is exact, is added once. Returns the value rows taken,
-// once a head.
-std::uint64_t mix(const Q8Rows& rows, const float* weights, std::size_t weights_stride,
-                  std::size_t group, std::size_t begin, std::size_t end, float* out,
-                  std::size_t out_stride) noexcept;
+// Adds weights x values over the positions `seen`, which lie in one block, to `out`. It goes over
+// blocks of columns: the products of weights and value scales are rounded to 16 bits with one
+// scale, and their exact integer dot product with the bytes is added once. Returns the number of
+// value rows taken, counted once per head.
+std::uint64_t mix(const Q8Rows& rows, const HeadRows<const float>& weights, const Positions& seen,
+                  const HeadRows<float>& out) noexcept;
 
 }  // namespace kvlens::ops

@@ -1,5 +1,5 @@
-// What the attention kernels of every kind of stored row share: tiles of heads, blocks of
-// positions, and where in memory a tile's keys lie.
+// Shared by the attention kernels of every stored type: tiles of heads, blocks of positions, and
+// where the keys of a tile lie in memory.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +7,21 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ops/attend.h"
 #include "ops/vector.h"
 
 namespace kvlens::ops {
 
 inline constexpr std::size_t position_block = 64;
-// Blocks begin at multiples: where a row's first position lies does not change the others' blocks.
+// Blocks begin at multiples of their size, so they are the same for every row, wherever its first
+// position is.
 constexpr std::size_t next_block(std::size_t position) noexcept {
   return (position / position_block + 1) * position_block;
 }
 inline constexpr std::size_t page_bytes = 4096;
 
-// Calls f(width, first head) with a compile-time tile width of 1, or of at most 3 where tiles are
-// `wide`, until `count` heads are used up.
+// Calls f(width, first head) for tiles of `count` heads. The width is a compile-time 1, or at most
+// 3 where tiles are `wide`.
 template <bool wide, class F>
 void for_head_tiles(std::size_t count, F f) noexcept {
   std::size_t first = 0;
@@ -38,17 +40,17 @@ void for_head_tiles(std::size_t count, F f) noexcept {
   }
 }
 
-// At least 1, whatever the row.
+// Rows that fit a page of memory, at least 1.
 constexpr std::size_t rows_per_page(std::size_t row_bytes) noexcept {
   return row_bytes == 0 || row_bytes > page_bytes ? 1 : page_bytes / row_bytes;
 }
-// How far the keys of a tile lie from one another: a number of pages where there are enough.
+// The distance between the keys of a tile: whole pages if there are enough rows.
 constexpr std::size_t keys_apart(std::size_t furthest, std::size_t row_bytes) noexcept {
   const std::size_t page = rows_per_page(row_bytes);
   return furthest < 4 * page ? furthest : furthest / page * page;
 }
 
-// Reads a byte at each of `n` places, `apart` bytes from one another.
+// Reads one byte at each of `n` places that are `apart` bytes from one another.
 template <std::size_t n>
 inline void touch(const std::byte* from, std::size_t apart) noexcept {
   unsigned touched = 0;
@@ -56,17 +58,18 @@ inline void touch(const std::byte* from, std::size_t apart) noexcept {
   keep(touched);
 }
 
-// Keys of a tile: so many sums as registers hold beside what they read.
+// Keys in a tile: as many sums as fit the registers beside the operands.
 constexpr std::size_t keys_per_tile(std::size_t n_heads) noexcept { return n_heads == 3 ? 3 : 4; }
 
-// Calls f(number of keys, first position, distance) for tiles of `n_keys` positions of [begin, end)
-// and for what is left one by one; returns how many positions that were. A tile's keys are as far
-// apart as they can be (see linear_int8.h on reading at several places), and come to a new page of
-// memory all at once, which may be touched a page before: the waits for its address and its first
-// line overlap.
+// Calls f(number of keys, first position, distance) for tiles of `n_keys` of the positions `seen`,
+// then one by one for those that are left; returns the number of positions. The keys of a tile are
+// as far apart as they can be (linear_int8.h says why several places are read at once) and reach a
+// new page of memory together. With `touches_pages` that page is touched one page ahead, so that
+// the waits for its address and for its first line overlap.
 template <std::size_t n_keys, bool touches_pages, class F>
-std::size_t for_key_tiles(const std::byte* keys, std::size_t row_bytes, std::size_t begin,
-                          std::size_t end, F f) noexcept {
+std::size_t for_key_tiles(const std::byte* keys, std::size_t row_bytes, const Positions& seen,
+                          F f) noexcept {
+  const auto [begin, end] = seen;
   const std::size_t apart = keys_apart((end - begin) / n_keys, row_bytes);
   const std::size_t page = rows_per_page(row_bytes);
   std::size_t p = begin;

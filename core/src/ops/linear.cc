@@ -1,9 +1,9 @@
 #include "ops/linear.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
+#include "base/try.h"
 #include "ops/linear_kernels.h"
 #include "ops/packing.h"
 
@@ -33,14 +33,8 @@ template <class T>
 Result<LinearInput<T>> LinearInput<T>::create(std::size_t max_rows, std::size_t max_cols) {
   LinearInput input;
   if constexpr (std::is_same_v<T, float>) {
-    const std::size_t blocks_per_row = max_cols / int8_block_values;
-    if (blocks_per_row != 0 &&
-        max_rows > std::numeric_limits<std::size_t>::max() / blocks_per_row) {
-      return fail(ErrorCode::size_overflow, NoContext{}, "int8 input size overflows");
-    }
-    auto blocks = Buffer<Int8Block>::uninitialised(max_rows * blocks_per_row);
-    if (!blocks) return std::unexpected(std::move(blocks).error());
-    input.blocks_ = std::move(*blocks);
+    KVLENS_TRY(input.blocks_,
+               Buffer<Int8Block>::uninitialised({max_rows, max_cols / int8_block_values}));
   }
   return input;
 }

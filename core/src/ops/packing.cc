@@ -68,11 +68,6 @@ void for_units(DType dtype, std::size_t row_of_group, F f) noexcept {
   }
 }
 
-std::size_t row_bytes(DType dtype, std::size_t cols) noexcept {
-  const DTypeInfo info = dtype_info(dtype);
-  return cols / info.block_values * info.block_bytes;
-}
-
 template <class T>
 void read_values(const std::byte* from, std::size_t count, DType dtype, T* out) noexcept {
   const auto each = [&]<class Stored>(Stored, auto convert) {
@@ -199,7 +194,7 @@ bool can_pack(DType dtype) noexcept { return !fields(dtype).empty(); }
 void copy_block(const MatrixView& matrix, std::size_t row, std::size_t block,
                 std::byte* out) noexcept {
   const std::size_t block_bytes = dtype_info(matrix.dtype).block_bytes;
-  const std::size_t bytes_per_row = row_bytes(matrix.dtype, matrix.cols);
+  const std::size_t bytes_per_row = stored_bytes(matrix.dtype, matrix.cols);
   const std::size_t group = row / packed_rows * packed_rows;
   if (matrix.layout == Layout::rows || group + packed_rows > matrix.rows) {
     std::memcpy(out, matrix.data + row * bytes_per_row + block * block_bytes, block_bytes);
@@ -215,7 +210,7 @@ void copy_block(const MatrixView& matrix, std::size_t row, std::size_t block,
 template <class T>
 void dequantise_row(const MatrixView& matrix, std::size_t row, std::span<T> out) noexcept {
   if (!is_quantised(matrix.dtype)) {
-    const std::byte* from = matrix.data + row * row_bytes(matrix.dtype, matrix.cols);
+    const std::byte* from = matrix.data + row * stored_bytes(matrix.dtype, matrix.cols);
     read_values(from, matrix.cols, matrix.dtype, out.data());
     return;
   }
@@ -239,31 +234,11 @@ void dequantise_row(const MatrixView& matrix, std::size_t row, std::span<T> out)
 void pack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
           std::span<std::byte> scratch) noexcept {
   if (!can_pack(dtype)) return;
-  const std::size_t bytes_per_row = row_bytes(dtype, cols);
+  const std::size_t bytes_per_row = stored_bytes(dtype, cols);
   for (std::size_t row = 0; row + packed_rows <= rows; row += packed_rows) {
     std::byte* group = data.data() + row * bytes_per_row;
     std::memcpy(scratch.data(), group, packed_rows * bytes_per_row);
     pack_group(dtype, scratch.data(), bytes_per_row, group);
-  }
-}
-
-void unpack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
-            std::span<std::byte> scratch) noexcept {
-  if (!can_pack(dtype)) return;
-  const std::size_t block_bytes = dtype_info(dtype).block_bytes;
-  const std::size_t bytes_per_row = row_bytes(dtype, cols);
-  for (std::size_t row = 0; row + packed_rows <= rows; row += packed_rows) {
-    std::byte* group = data.data() + row * bytes_per_row;
-    std::memcpy(scratch.data(), group, packed_rows * bytes_per_row);
-    for (std::size_t block = 0; block < bytes_per_row; block += block_bytes) {
-      for (std::size_t r = 0; r < packed_rows; ++r) {
-        const std::byte* from = scratch.data() + packed_rows * block;
-        std::byte* to = group + r * bytes_per_row + block;
-        for_units(dtype, r, [&](std::size_t plain, std::size_t interleaved, std::size_t unit) {
-          std::memcpy(to + plain, from + interleaved, unit);
-        });
-      }
-    }
   }
 }
 

@@ -34,11 +34,9 @@ inline constexpr std::size_t max_block_bytes = 256;
 // Whether `pack` has an interleaved form for this type.
 [[nodiscard]] bool can_pack(DType dtype) noexcept;
 // Rewrites whole groups of four rows of row-major storage in place, same size; rows after the last
-// whole group stay row-major. Needs four rows of scratch. `unpack` is its inverse.
+// whole group stay row-major. `scratch` holds one group of rows. `copy_block` reads blocks back.
 void pack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
           std::span<std::byte> scratch) noexcept;
-void unpack(DType dtype, std::size_t rows, std::size_t cols, std::span<std::byte> data,
-            std::span<std::byte> scratch) noexcept;
 
 // Index (in values) of the first value or block scale of row-major storage that is NaN or infinite.
 [[nodiscard]] std::optional<std::uint64_t> first_non_finite_stored(

@@ -1,7 +1,6 @@
 #include "ops/rope.h"
 
-#include <limits>
-
+#include "base/try.h"
 #include "ops/elementary.h"
 
 namespace kvlens::ops {
@@ -12,29 +11,21 @@ Result<RopeTable<T>> RopeTable<T>::create(const RopeSpec& spec, std::size_t head
   RopeTable table;
   table.pairing_ = spec.pairing;
   table.half_ = head_dim / 2;
-  if (table.half_ != 0 && n_positions > std::numeric_limits<std::size_t>::max() / table.half_) {
-    return fail(ErrorCode::size_overflow, NoContext{}, "rotary table size overflows");
-  }
-  auto frequencies = Buffer<double>::uninitialised(table.half_);
-  if (!frequencies) return std::unexpected(std::move(frequencies).error());
-  auto cosines = Buffer<T>::uninitialised(n_positions * table.half_);
-  if (!cosines) return std::unexpected(std::move(cosines).error());
-  auto sines = Buffer<T>::uninitialised(n_positions * table.half_);
-  if (!sines) return std::unexpected(std::move(sines).error());
+  KVLENS_TRY(auto frequencies, Buffer<double>::uninitialised(table.half_));
+  KVLENS_TRY(table.cosines_, Buffer<T>::uninitialised({n_positions, table.half_}));
+  KVLENS_TRY(table.sines_, Buffer<T>::uninitialised({n_positions, table.half_}));
 
-  root_powers(spec.theta, table.half_, frequencies->data());
+  root_powers(spec.theta, table.half_, frequencies.data());
   for (std::size_t i = 0; i < spec.freq_factors.size() && i < table.half_; ++i) {
-    (*frequencies)[i] /= spec.freq_factors[i];
+    frequencies[i] /= spec.freq_factors[i];
   }
   for (std::size_t position = 0; position < n_positions; ++position) {
     for (std::size_t i = 0; i < table.half_; ++i) {
-      const SineCosine turn = sine_cosine(static_cast<double>(position) * (*frequencies)[i]);
-      (*cosines)[position * table.half_ + i] = static_cast<T>(turn.cosine);
-      (*sines)[position * table.half_ + i] = static_cast<T>(turn.sine);
+      const SineCosine turn = sine_cosine(static_cast<double>(position) * frequencies[i]);
+      table.cosines_[position * table.half_ + i] = static_cast<T>(turn.cosine);
+      table.sines_[position * table.half_ + i] = static_cast<T>(turn.sine);
     }
   }
-  table.cosines_ = std::move(*cosines);
-  table.sines_ = std::move(*sines);
   return table;
 }
 

@@ -6,12 +6,12 @@
 #include "base/argument_checks.h"
 #include "base/try.h"
 #include "forward/attention.h"
+#include "model/binding_checks.h"
 
 namespace kvlens {
 namespace {
 
-// Copies one lane's row of each stage into its place in the step, then shows it to the caller's
-// tap.
+// Shows each stage of one lane to the caller's tap, then copies its row into the step.
 template <class T>
 class LaneRecorder final : public StageTap<T> {
  public:
@@ -63,22 +63,13 @@ class LaneRecorder final : public StageTap<T> {
 
 Result<void> check_cache(const LayerGeometry& geometry, const Config& config, std::size_t layer,
                          std::size_t capacity) {
-  const auto check = [&](std::string_view what, std::size_t expected,
-                         std::size_t actual) -> Result<void> {
-    if (expected == actual) return {};
-    return fail(ErrorCode::layer_geometry_mismatch, LayerMismatchContext{layer, expected, actual},
-                "cache has " + std::string(what) + " " + std::to_string(actual) +
-                    ", the attention has " + std::to_string(expected));
-  };
-  KVLENS_CHECK(check("n_kv_heads", config.n_kv_heads, geometry.n_kv_heads));
-  KVLENS_CHECK(check("head_dim", config.head_dim, geometry.head_dim));
-  KVLENS_CHECK(check("max_seq_len", config.max_seq_len, geometry.max_seq_len));
-  if (geometry.capacity > capacity) KVLENS_CHECK(check("capacity", capacity, geometry.capacity));
-  if (!geometry.rope.same_bits(config.rope)) {
-    return fail(ErrorCode::layer_rope_mismatch, LayerMismatchContext{layer, 0, 0},
-                "cache holds keys rotated with another RoPE than the attention's");
+  if (geometry.capacity > capacity) {
+    return fail(ErrorCode::layer_geometry_mismatch,
+                LayerMismatchContext{layer, capacity, geometry.capacity},
+                "cache has capacity " + std::to_string(geometry.capacity) +
+                    ", the attention can step at most " + std::to_string(capacity));
   }
-  return {};
+  return check_geometry(config, layer, geometry);
 }
 
 Result<void> check_shape(const std::vector<std::size_t>& shape, std::size_t n_values,
@@ -106,15 +97,15 @@ Result<AttentionStep<T>> allocate_step(const Config& config, std::size_t batch, 
   AttentionStep<T> step{};
   step.batch = batch;
   step.len = len;
-  KVLENS_TRY(step.projected_q, Buffer<T>::uninitialised(batch * config.q_width()));
-  KVLENS_TRY(step.projected_k, Buffer<T>::uninitialised(batch * config.kv_width()));
-  KVLENS_TRY(step.projected_v, Buffer<T>::uninitialised(batch * config.kv_width()));
-  KVLENS_TRY(step.rotated_q, Buffer<T>::uninitialised(batch * config.q_width()));
-  KVLENS_TRY(step.rotated_k, Buffer<T>::uninitialised(batch * config.kv_width()));
-  KVLENS_TRY(step.weights, Buffer<T>::uninitialised(batch * config.n_heads * len));
-  KVLENS_TRY(step.head_outputs, Buffer<T>::uninitialised(batch * config.q_width()));
-  KVLENS_TRY(step.merged, Buffer<T>::uninitialised(batch * config.q_width()));
-  KVLENS_TRY(step.output, Buffer<T>::uninitialised(batch * config.d_model));
+  KVLENS_TRY(step.projected_q, Buffer<T>::uninitialised({batch, config.q_width()}));
+  KVLENS_TRY(step.projected_k, Buffer<T>::uninitialised({batch, config.kv_width()}));
+  KVLENS_TRY(step.projected_v, Buffer<T>::uninitialised({batch, config.kv_width()}));
+  KVLENS_TRY(step.rotated_q, Buffer<T>::uninitialised({batch, config.q_width()}));
+  KVLENS_TRY(step.rotated_k, Buffer<T>::uninitialised({batch, config.kv_width()}));
+  KVLENS_TRY(step.weights, Buffer<T>::uninitialised({batch, config.n_heads, len}));
+  KVLENS_TRY(step.head_outputs, Buffer<T>::uninitialised({batch, config.q_width()}));
+  KVLENS_TRY(step.merged, Buffer<T>::uninitialised({batch, config.q_width()}));
+  KVLENS_TRY(step.output, Buffer<T>::uninitialised({batch, config.d_model}));
   return step;
 }
 
@@ -179,7 +170,7 @@ Result<AttentionStep<T>> IncrementalAttention<T>::step(const TensorView<T>& hidd
   KVLENS_TRY(auto step, allocate_step<T>(config, geometry.batch, position + 1));
   LaneRecorder<T> recorder(step, tap);
   Work work;
-  const ForwardPass<T> pass{state.workspace, nullptr, &recorder, work, 0};
+  const ForwardPass<T> pass{state.workspace, nullptr, &recorder, work, std::nullopt};
   const AttentionLayer<T> layer{config, state.bound, state.rope, state.layer};
   for (std::size_t lane = 0; lane < geometry.batch; ++lane) {
     recorder.set_lane(lane);
@@ -190,9 +181,9 @@ Result<AttentionStep<T>> IncrementalAttention<T>::step(const TensorView<T>& hidd
   }
   std::ranges::copy(step.head_outputs.span(), step.merged.data());
   KVLENS_CHECK(cache.commit(prepared));
-  step.full_prefix_rows = 3 * geometry.batch * step.len;
+  step.full_prefix_rows = std::uint64_t{3} * geometry.batch * step.len;
   step.incremental_rows = work.qkv_projection_rows;
-  step.reused_rows = 2 * geometry.batch * position;
+  step.reused_rows = std::uint64_t{2} * geometry.batch * position;
   return step;
 }
 

@@ -76,8 +76,8 @@ Result<StepwiseReplay<T>> StepwiseReplay<T>::begin(const BoundModel<T>& model,
   KVLENS_TRY(auto workspace, Workspace<T>::create(config, chunk, n_tokens, thread_count(pool)));
   KVLENS_TRY(auto rope, ops::RopeTable<T>::create(config.rope, config.head_dim, n_tokens));
   KVLENS_TRY(auto layer_cache, LayerKvCache<T>::create(layer_geometry(config, n_tokens), kv_dtype));
-  KVLENS_TRY(auto residual, Buffer<T>::uninitialised(n_tokens * config.d_model));
-  KVLENS_TRY(auto logits, Buffer<T>::uninitialised(n_logits_rows * config.vocab_size));
+  KVLENS_TRY(auto residual, Buffer<T>::uninitialised({n_tokens, config.d_model}));
+  KVLENS_TRY(auto logits, Buffer<T>::uninitialised({n_logits_rows, config.vocab_size}));
   return StepwiseReplay(
       std::make_unique<State>(State{.model = model,
                                     .pool = pool,

@@ -80,7 +80,7 @@ struct Session<T>::State {
   }
 
   [[nodiscard]] ForwardPass<T> pass(StageTap<T>* tap) {
-    return {workspace, options.pool.get(), tap, call.work, 0};
+    return {workspace, options.pool.get(), tap, call.work, std::nullopt};
   }
 
   void close_call() {
