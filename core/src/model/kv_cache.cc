@@ -135,7 +135,7 @@ Result<LayerKvCache<T>> LayerKvCache<T>::create(const LayerGeometry& geometry, D
 
 template <class T>
 std::size_t LayerKvCache<T>::row_bytes() const noexcept {
-  return stored_bytes(dtype_, geometry_.head_dim);
+  return kvlens::stored_bytes(dtype_, geometry_.head_dim);
 }
 
 template <class T>
