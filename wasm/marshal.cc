@@ -1,10 +1,10 @@
 #include "marshal.h"
 
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
-
-#include "kvlens/stage.h"
 
 namespace kvlens::js {
 namespace {
@@ -116,6 +116,32 @@ val shape_value(const ParameterSpec& spec) {
   return shape;
 }
 
+// n_layers as nLayers.
+std::string camel_case(std::string_view name) {
+  std::string camel;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool after_underscore = name[i] == '_' && i + 1 < name.size();
+    camel += after_underscore ? static_cast<char>(name[++i] - 'a' + 'A') : name[i];
+  }
+  return camel;
+}
+
+RopeSpec rope_from(const val& rope) {
+  return {.pairing = rope["pairing"].as<std::string>() == "half_split" ? RopePairing::half_split
+                                                                       : RopePairing::interleaved,
+          .theta = rope["theta"].as<double>(),
+          .freq_factors = emscripten::vecFromJSArray<double>(rope["freqFactors"])};
+}
+
+val rope_value(const RopeSpec& rope) {
+  val value = val::object();
+  value.set("pairing",
+            text(rope.pairing == RopePairing::half_split ? "half_split" : "interleaved"));
+  value.set("theta", rope.theta);
+  value.set("freqFactors", array_of(rope.freq_factors, [](double factor) { return val(factor); }));
+  return value;
+}
+
 std::string_view stop_name(StopReason stop) {
   switch (stop) {
     case StopReason::eos:
@@ -141,15 +167,6 @@ val failure(const Error& error) {
   return value;
 }
 
-Failure example_failure(std::size_t code, std::size_t context) {
-  Error error{.code = static_cast<ErrorCode>(code), .context = NoContext{}, .message = "example"};
-  const auto choose = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((I == context ? void(error.context.emplace<I>()) : void()), ...);
-  };
-  choose(std::make_index_sequence<std::variant_size_v<ErrorContext>>());
-  return Failure(failure(error));
-}
-
 Outcome<void> outcome(const Result<void>& result) {
   return result ? success<void>(val::null()) : Outcome<void>(failure(result.error()));
 }
@@ -164,53 +181,34 @@ Result<Buffer<std::byte>> copy_in_bytes(const Bytes& array) {
   return buffer;
 }
 
+DType dtype_named(const std::string& name) { return dtype_from_name(name).value_or(DType::f32); }
+
 Config config_from(const ConfigValue& value) {
-  const auto size = [&](const char* field) { return value[field].as<std::size_t>(); };
-  const val rope = value["rope"];
-  return Config{
-      .n_layers = size("nLayers"),
-      .n_heads = size("nHeads"),
-      .n_kv_heads = size("nKvHeads"),
-      .head_dim = size("headDim"),
-      .d_model = size("dModel"),
-      .d_ff = size("dFf"),
-      .vocab_size = size("vocabSize"),
-      .max_seq_len = size("maxSeqLen"),
-      .rms_norm_eps = value["rmsNormEps"].as<double>(),
-      .rope = {.pairing = rope["pairing"].as<std::string>() == "half_split"
-                              ? RopePairing::half_split
-                              : RopePairing::interleaved,
-               .theta = rope["theta"].as<double>(),
-               .freq_factors = emscripten::vecFromJSArray<double>(rope["freqFactors"])},
-      .qkv_bias = value["qkvBias"].as<bool>(),
-      .qk_norm = value["qkNorm"].as<bool>(),
-      .tied_embedding = value["tiedEmbedding"].as<bool>(),
-      .sliding_window = size("slidingWindow"),
-  };
+  Config config;
+  for_each_field(
+      [&]<class Field>(std::string_view name, Field& field) {
+        const val given = value[camel_case(name)];
+        if constexpr (std::is_same_v<Field, RopeSpec>) {
+          field = rope_from(given);
+        } else {
+          field = given.as<Field>();
+        }
+      },
+      config);
+  return config;
 }
 
 ConfigValue config_value(const Config& config) {
-  val rope = val::object();
-  rope.set("pairing",
-           text(config.rope.pairing == RopePairing::half_split ? "half_split" : "interleaved"));
-  rope.set("theta", config.rope.theta);
-  rope.set("freqFactors",
-           array_of(config.rope.freq_factors, [](double factor) { return val(factor); }));
   val value = val::object();
-  value.set("nLayers", number(config.n_layers));
-  value.set("nHeads", number(config.n_heads));
-  value.set("nKvHeads", number(config.n_kv_heads));
-  value.set("headDim", number(config.head_dim));
-  value.set("dModel", number(config.d_model));
-  value.set("dFf", number(config.d_ff));
-  value.set("vocabSize", number(config.vocab_size));
-  value.set("maxSeqLen", number(config.max_seq_len));
-  value.set("rmsNormEps", config.rms_norm_eps);
-  value.set("rope", rope);
-  value.set("qkvBias", config.qkv_bias);
-  value.set("qkNorm", config.qk_norm);
-  value.set("tiedEmbedding", config.tied_embedding);
-  value.set("slidingWindow", number(config.sliding_window));
+  for_each_field(
+      [&]<class Field>(std::string_view name, const Field& field) {
+        if constexpr (std::is_same_v<Field, RopeSpec>) {
+          value.set(camel_case(name), rope_value(field));
+        } else {
+          value.set(camel_case(name), field);
+        }
+      },
+      config);
   return ConfigValue(value);
 }
 
@@ -312,39 +310,6 @@ val contrast_value(const Contrast& contrast) {
   value.set("replayProjectionRows", number(contrast.replay_projection_rows));
   value.set("avoidedProjectionRows", number(contrast.avoided_projection_rows));
   return value;
-}
-
-Names error_code_names() { return Names(array_of(kvlens::error_code_names(), text)); }
-
-Names stage_names() {
-  val names = val::array();
-#define KVLENS_STAGE_NAME(name) names.call<void>("push", text(#name));
-  KVLENS_STAGES(KVLENS_STAGE_NAME)
-#undef KVLENS_STAGE_NAME
-  return Names(names);
-}
-
-Names work_counter_names() {
-  val names = val::array();
-#define KVLENS_WORK_NAME(name) names.call<void>("push", text(#name));
-  KVLENS_WORK_COUNTERS(KVLENS_WORK_NAME)
-#undef KVLENS_WORK_NAME
-  return Names(names);
-}
-
-DTypes dtypes_value() {
-  val types = val::array();
-#define KVLENS_DTYPE_VALUE(name, values, bytes) \
-  {                                             \
-    val type = val::object();                   \
-    type.set("name", text(#name));              \
-    type.set("blockValues", values);            \
-    type.set("blockBytes", bytes);              \
-    types.call<void>("push", type);             \
-  }
-  KVLENS_DTYPES(KVLENS_DTYPE_VALUE)
-#undef KVLENS_DTYPE_VALUE
-  return DTypes(types);
 }
 
 }  // namespace kvlens::js

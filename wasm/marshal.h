@@ -1,4 +1,4 @@
-// Conversions between the core's types and JavaScript values; bindings.cc says what uses them.
+// Conversions between the core's types and JavaScript values, for bindings/.
 //
 // Every fallible call answers an Outcome: {ok: true, value} or a Failure, which holds all of an
 // Error. Counters cross as doubles (the package reports one beyond 2^53 - 1 as work_overflow),
@@ -46,27 +46,21 @@ struct Outcome : val {
 struct FailureTag;
 using Failure = Typed<FailureTag>;
 using ConfigValue = Typed<Config>;
-using Names = Typed<struct NamesTag>;      // string[]
 using Bytes = Typed<struct BytesTag>;      // Uint8Array
 using Ids = Typed<struct IdsTag>;          // Uint32Array
 using Hashes = Typed<struct HashesTag>;    // bigint[]
 using Doubles = Typed<struct DoublesTag>;  // Float64Array
 using WorkValue = Typed<Work>;             // Float64Array in the order of the table
 using SamplingValue = Typed<SamplingConfig>;
-using DTypes = Typed<DTypeInfo>;      // of every storage type
 using Specs = Typed<ParameterSpec>;   // of a configuration
 using Parameters = Typed<Parameter>;  // of a model
 struct DrawAndState;
 struct GenerationAndState;
 struct RandomModel;
 struct Ranked;
-template <class T>
-using Floats = Typed<T>;  // Float32Array or Float64Array
+using Floats = Typed<struct FloatsTag>;  // Float32Array or Float64Array
 
 [[nodiscard]] val failure(const Error& error);
-// An error of the table's code number `code`, with the variant's context number `context`, all
-// zero.
-[[nodiscard]] Failure example_failure(std::size_t code, std::size_t context);
 
 template <class V>
 [[nodiscard]] Outcome<V> success(const val& value) {
@@ -112,6 +106,8 @@ template <class V, class F>
   return std::forward<F>(use)(std::span<const std::uint32_t>(ids->span()));
 }
 
+// The storage type of a name that the package has checked.
+[[nodiscard]] DType dtype_named(const std::string& name);
 [[nodiscard]] Config config_from(const ConfigValue& value);
 [[nodiscard]] SamplingConfig sampling_from(const SamplingValue& value);
 [[nodiscard]] Work work_from(const WorkValue& value);
@@ -126,11 +122,6 @@ template <class V, class F>
 // Three numbers a token: id, logit, logarithm of its probability.
 [[nodiscard]] val ranked_value(std::span<const RankedToken> tokens);
 [[nodiscard]] val contrast_value(const Contrast& contrast);
-
-[[nodiscard]] Names error_code_names();
-[[nodiscard]] Names stage_names();
-[[nodiscard]] Names work_counter_names();
-[[nodiscard]] DTypes dtypes_value();
 
 // The logits are a view.
 template <class T>

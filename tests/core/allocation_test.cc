@@ -144,28 +144,22 @@ TYPED_TEST(AllocationTest, GenerationFailsWholeAndLeavesTheRng) {
   const auto before = snapshot(*session);
   SplitMix64 rng(77);
   Generation kept;
-  for (const bool cached : {true, false}) {
-    SCOPED_TRACE(cached ? "cached" : "uncached");
-    session->reset();
-    rng = SplitMix64(77);
-    const std::size_t refused = refuse_each_allocation(
-        [&]() -> Result<void> {
-          auto made =
-              cached ? generate(*session, request, rng) : generate_uncached(*session, request, rng);
-          if (!made) return std::unexpected(made.error());
-          kept = std::move(*made);
-          return {};
-        },
-        [&] {
-          EXPECT_EQ(rng.state(), 77U);
-          ASSERT_TRUE(same_state(snapshot(*session), before));
-        });
-    EXPECT_GE(refused, 4U);
-    SplitMix64 plain_rng(77);
-    const auto plain = testing::make_session<T>(this->model_);
-    EXPECT_EQ(kept.tokens, must(generate(*plain, request, plain_rng)).tokens);
-    EXPECT_EQ(rng.state(), plain_rng.state());
-  }
+  const std::size_t refused = refuse_each_allocation(
+      [&]() -> Result<void> {
+        auto made = generate(*session, request, rng);
+        if (!made) return std::unexpected(made.error());
+        kept = std::move(*made);
+        return {};
+      },
+      [&] {
+        EXPECT_EQ(rng.state(), 77U);
+        ASSERT_TRUE(same_state(snapshot(*session), before));
+      });
+  EXPECT_GE(refused, 4U);
+  SplitMix64 plain_rng(77);
+  const auto plain = testing::make_session<T>(this->model_);
+  EXPECT_EQ(kept.tokens, must(generate(*plain, request, plain_rng)).tokens);
+  EXPECT_EQ(rng.state(), plain_rng.state());
 }
 
 TYPED_TEST(AllocationTest, IncrementalAttentionFailsWhole) {

@@ -16,6 +16,7 @@
 #include "support/expect.h"
 #include "support/fixtures.h"
 #include "support/snapshot.h"
+#include "support/uncached.h"
 
 namespace kvlens {
 namespace {
@@ -206,7 +207,7 @@ TEST(CourseGoldenTest, UncachedGenerationGivesTheSameTraceFromCompletePrefixes) 
       SCOPED_TRACE("generation " + std::to_string(i));
       const CourseGeneration& expected = course.generations[i];
       SplitMix64 rng(expected.rng_seed);
-      const auto actual = generate_uncached(*session, request_for(course, expected), rng);
+      const auto actual = testing::generate_uncached(*session, request_for(course, expected), rng);
       ASSERT_TRUE(testing::succeeded(actual));
       expect_generation(*actual, expected);
       EXPECT_EQ(actual->work.attention_score_values,
@@ -223,7 +224,7 @@ TEST(CourseGoldenTest, ContrastOfEachGenerationIsTheDifferenceOfItsCounts) {
     for (const CourseGeneration& expected : course.generations) {
       if (expected.steps.empty()) continue;
       SplitMix64 rng(expected.rng_seed);
-      const auto uncached = must(generate_uncached(*session, request_for(course, expected), rng));
+      const auto uncached = must(testing::generate_uncached(*session, request_for(course, expected), rng));
       rng = SplitMix64(expected.rng_seed);
       const auto cached = must(generate(*session, request_for(course, expected), rng));
       session->reset();

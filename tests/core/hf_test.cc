@@ -15,6 +15,7 @@
 #include "support/expect.h"
 #include "support/fixtures.h"
 #include "support/models.h"
+#include "support/uncached.h"
 
 namespace kvlens {
 namespace {
@@ -164,7 +165,7 @@ void expect_greedy_run(const HfCase& hf) {
   SplitMix64 rng(1);
   const GenerateRequest request{
       .prompt = hf.greedy_prompt, .max_new_tokens = hf.greedy_output.size(), .sampling = {}};
-  EXPECT_EQ(must(generate_uncached(*session, request, rng)).tokens, hf.greedy_output);
+  EXPECT_EQ(must(testing::generate_uncached(*session, request, rng)).tokens, hf.greedy_output);
   EXPECT_EQ(must(generate(*session, request, rng)).tokens, hf.greedy_output);
   EXPECT_EQ(rng.state(), 1U);
 }

@@ -1,7 +1,7 @@
 /** A decoder with its matrices stored in any type, of bytes that are the same on every machine. */
 import { DTYPES, type ConfigInput, type Core, type DType, type Model } from 'kvlens/core';
 
-import { instanceOf } from '../../dist/core/core.js';
+import { dtypes } from '../../web/src/files/dtypes.js';
 import { floatBytes, richConfig } from './kvlens.js';
 
 /** Mulberry32, for bytes that are the same everywhere. */
@@ -30,10 +30,8 @@ const scales: Partial<Record<DType, number[]>> = {
 };
 
 /** Random bytes of a type, with small finite scales. */
-function randomBytes(core: Core, dtype: DType, values: number, next: () => number): Uint8Array {
-  const info = instanceOf(core)
-    .call((module) => module.dtypes())
-    .find(({ name }) => name === dtype)!;
+function randomBytes(dtype: DType, values: number, next: () => number): Uint8Array {
+  const info = dtypes[dtype];
   const small = (): number => (next() / 2 ** 32 - 0.5) * 0.2;
   if (dtype === 'f64') return new Uint8Array(Float64Array.from({ length: values }, small).buffer);
   if (dtype === 'f32') return new Uint8Array(Float32Array.from({ length: values }, small).buffer);
@@ -82,7 +80,7 @@ export function typedModel(core: Core, dtype: DType): Model {
       const type = shape.length === 1 ? plain : dtype;
       const data = name.endsWith('norm')
         ? floatBytes(plain, Array(cols).fill(1))
-        : randomBytes(core, type, rows * cols, random);
+        : randomBytes(type, rows * cols, random);
       return { name, dtype: type, data };
     }),
   );

@@ -1,10 +1,10 @@
 /**
- * The synchronous level, `kvlens/core`: for Node, tests and one's own worker.
+ * The synchronous level, `kvlens/core`: for Node, tests and your own worker.
  *
- * Every failure throws a `KvLensError`, and a call that throws leaves everything as it was unless
- * its comment says otherwise. Results are copies and stay valid. Handles hold memory of the module
- * until `dispose()`, which may be called again; any other use after it is the error `disposed`.
- * After a trap of the module every call is the error `module_aborted`; a fresh `loadCore()` works.
+ * Every failure throws a `KvLensError`. A call that throws leaves everything as it was, unless its
+ * comment says otherwise. Results are copies and stay valid. A handle holds memory of the module
+ * until you call `dispose()`; you may call it again, and any other use after it throws `disposed`.
+ * If the module traps, every later call throws `module_aborted`, and you need a fresh `loadCore()`.
  */
 import type {
   CaptureOptions,
@@ -33,192 +33,215 @@ import type {
   Work,
 } from './types.js';
 
-/** Something that holds memory of the module. */
+/** An object that holds memory of the module. */
 export interface Handle extends Disposable {
-  /** Gives the memory back. Calling it again does nothing. */
+  /** Frees the memory. Calling it again does nothing. */
   dispose(): void;
+  /** Whether `dispose` has been called. */
   readonly disposed: boolean;
 }
 
-/** One instance of the module. */
+/** One instance of the WebAssembly module. */
 export interface Core extends Disposable {
+  /** Which build runs, on how many threads, and why. */
   readonly info: ModuleInfo;
 
   /**
-   * A model from all of its parameters at once, row-major bytes in the order of `parameterSpecs`.
-   * Errors: those of `ModelBuilder`.
+   * Builds a model from all of its parameters, which may come in any order. Errors: those of
+   * `ModelBuilder`.
    */
   createModel(config: ConfigInput, parameters: Iterable<ParameterInput>): Model;
   /** Builds a model one parameter at a time. Errors: invalid_config, size_overflow. */
   modelBuilder(config: ConfigInput): ModelBuilder;
   /**
-   * A random decoder: Xavier-uniform matrices drawn in the order of `parameterSpecs`, gains 1,
-   * biases 0. Errors: invalid_config, out_of_memory; `rng` is then as it was.
+   * Makes a random decoder: Xavier-uniform matrices drawn in the order of `parameterSpecs`, gains
+   * of 1, biases of 0. Moves `rng`. Errors: invalid_config, out_of_memory; `rng` is then unchanged.
    */
   randomModel(
     config: ConfigInput,
     options: { readonly rng: Rng; readonly dtype?: 'f64' | 'f32' },
   ): Model;
   /**
-   * An empty cache for `model`. `capacity` is the rows a layer can hold, `maxSeqLen` by default.
-   * Errors: zero_capacity, capacity_exceeds_max_seq_len, invalid_argument (a `kvDtype` that does
-   * not go with `compute` or `headDim`), size_overflow, out_of_memory.
+   * Makes an empty cache for `model`. Errors: zero_capacity, capacity_exceeds_max_seq_len,
+   * invalid_argument (`kvDtype` does not fit `compute` or `headDim`), size_overflow, out_of_memory.
    */
   createCache<C extends ComputeType = 'f32'>(model: Model, options?: CacheOptions<C>): KvCache<C>;
   /**
-   * A session of `model` on `cache`, which it keeps usable: both can be disposed of only after it
+   * Binds `model` to `cache` as a session. Neither can be disposed of before the session
    * (`model_in_use`, `cache_in_use`). Errors: config_mismatch and the other binding errors of the
-   * core, out_of_memory; nothing is held then.
+   * core, out_of_memory; neither is held then.
    */
   bind<C extends ComputeType>(
     model: Model,
     cache: KvCache<C>,
     options?: SessionOptions,
   ): Session<C>;
-  /** `createCache` and `bind`; the session owns the cache and disposes of it. */
+  /**
+   * Makes a cache and binds `model` to it. The session owns the cache and disposes of it. Errors:
+   * those of `createCache` and `bind`.
+   */
   createSession<C extends ComputeType = 'f32'>(
     model: Model,
     options?: CacheOptions<C> & SessionOptions,
   ): Session<C>;
 
-  /** Every parameter that `config` calls for, in order. Errors: invalid_config. */
+  /** Lists every parameter that `config` requires, in the core's order. Errors: invalid_config. */
   parameterSpecs(config: ConfigInput): ParameterSpec[];
   /**
-   * Measured against formula, for both schedules. Errors: count_mismatch, cached_exceeds_replay,
-   * work_overflow, invalid_argument.
+   * Compares the work of two schedules of the same prefixes, after checking each one's counters
+   * against the formula. Errors: count_mismatch, cached_exceeds_replay, work_overflow,
+   * invalid_argument.
    */
   contrast(config: Config, cached: Schedule, replay: Schedule): Contrast;
-  /** What is alive, over all handles of this instance. */
+  /** Counts the handles and the memory of this instance. */
   memory(): MemoryInfo;
-  /** Ends the threads, if there are any. Nothing of this instance can be used afterwards. */
+  /** Ends the threads, if there are any. Nothing made by this instance can be used afterwards. */
   dispose(): void;
 }
 
-/** The bytes of one parameter, row-major. */
+/** One parameter of a model, with its values. */
 export interface ParameterInput {
   readonly name: string;
+  /** How `data` stores the values. */
   readonly dtype: DType;
+  /** The bytes, row-major: one row for each output. */
   readonly data: ArrayBufferView | ArrayBuffer;
   /**
-   * Compared with what the configuration calls for when it is given. Errors:
-   * parameter_shape_mismatch.
+   * The shape that the caller expects. If it is given, it is checked against the configuration.
+   * Errors: parameter_shape_mismatch.
    */
   readonly shape?: readonly number[];
 }
 
-/** See `Core.createCache`. */
+/** Options of `Core.createCache`. */
 export interface CacheOptions<C extends ComputeType = ComputeType> {
-  /** Rows a layer can hold, `1..maxSeqLen`. */
+  /** Number of rows that a layer can hold, `1..maxSeqLen`. The default is `maxSeqLen`. */
   readonly capacity?: number;
-  /** `f32` by default. */
+  /** Precision of the session's arithmetic. The default is `f32`. */
   readonly compute?: C;
-  /** What keys and values are stored as; `compute`'s own type by default. */
+  /** Storage type of keys and values. The default is `compute`. */
   readonly kvDtype?: KvDType;
 }
 
-/** See `Core.bind`. */
+/** Options of `Core.bind`. */
 export interface SessionOptions {
-  /** Rows advanced together, 64 by default. Results do not depend on it. */
+  /** Number of rows computed together. The default is 64. Results do not depend on it. */
   readonly chunkRows?: number;
 }
 
-/** Builds a model so that bytes stream to where they stay. */
+/** Builds a model parameter by parameter: bytes are written straight to where they stay. */
 export interface ModelBuilder extends Handle {
+  /** Every parameter that the configuration requires, in the core's order. */
   readonly specs: readonly ParameterSpec[];
   /**
-   * Memory for one parameter, to be filled by `write` and sealed. Returns its size in bytes.
-   * Errors: unknown_parameter, duplicate_parameter, unsupported_dtype, out_of_memory.
+   * Allocates memory for one parameter and returns its size in bytes. Fill it with `write`, then
+   * `seal` it. Errors: unknown_parameter, duplicate_parameter, unsupported_dtype, out_of_memory.
    */
   allocate(name: string, dtype: DType): number;
   /**
-   * Copies `bytes` to `offset` of an allocated parameter. Errors: missing_parameter (not allocated,
-   * or sealed), parameter_size_mismatch (past its end).
+   * Copies `bytes` into an allocated parameter, `offset` bytes from its start. Errors:
+   * missing_parameter (not allocated, or already sealed), parameter_size_mismatch (past the end).
    */
   write(name: string, offset: number, bytes: Uint8Array): void;
   /**
-   * Checks a parameter (as many bytes written as it has, every value or block scale finite) and
-   * packs it. Errors: missing_parameter; parameter_size_mismatch, and writing can go on;
-   * non_finite_parameter and out_of_memory, and the parameter is dropped and can be allocated anew.
+   * Checks that every byte was written and every value or block scale is finite, and packs the
+   * parameter for the kernels. Errors: missing_parameter; parameter_size_mismatch, after which
+   * writing can continue; non_finite_parameter and out_of_memory, after which the parameter can be
+   * allocated again.
    */
   seal(name: string): void;
-  /** allocate, write, seal. */
+  /** Allocates, writes and seals one parameter. Errors: those of the three. */
   add(parameter: ParameterInput): void;
-  /** The model; the builder is then disposed of. Errors: missing_parameter; the builder goes on. */
+  /**
+   * Returns the model and disposes of the builder. Errors: missing_parameter; the builder can go on.
+   */
   finish(): Model;
 }
 
 /** A configuration and its parameters. */
 export interface Model extends Handle {
+  /** The shape of the decoder. */
   readonly config: Config;
-  /** Identifies configuration, names, storage types and bytes; the same on every machine. */
+  /**
+   * Identifies the configuration and the parameters' names, storage types and bytes. It is the same
+   * on every machine.
+   */
   readonly hash: string;
-  /** Sessions that hold it now. */
+  /** Number of sessions that hold the model now. */
   readonly liveSessions: number;
-  /** Bytes of all parameters. */
+  /** Size of all parameters, in bytes. */
   readonly parameterBytes: number;
-  /** Returns the parameters as they are stored now, in the order of `parameterSpecs`. */
+  /** Lists the parameters as they are stored now, in the core's order. */
   parameters(): ParameterInfo[];
   /**
-   * Rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, `[nRows, cols]`; a vector is
-   * one row. Errors: unknown_parameter, invalid_argument.
+   * Returns rows `[rowBegin, rowBegin + nRows)` of a parameter, dequantised, as `[nRows, cols]`; a
+   * vector is one row. Errors: unknown_parameter, invalid_argument.
    */
   readRows(name: string, rowBegin: number, nRows: number): Float64Array<ArrayBuffer>;
   /**
-   * Replaces a parameter and bumps its revision, so that a cache made before no longer binds.
-   * Errors: parameter_borrowed (a session is alive), unknown_parameter, parameter_size_mismatch,
-   * unsupported_dtype, non_finite_parameter, out_of_memory.
+   * Replaces a parameter and increments its revision, so caches made before no longer bind.
+   * Errors: parameter_borrowed (a session holds the model), unknown_parameter,
+   * parameter_size_mismatch, unsupported_dtype, non_finite_parameter, out_of_memory.
    */
   updateParameter(parameter: ParameterInput): void;
-  /** Errors: model_in_use while a session holds it. */
+  /** Frees the model. Errors: model_in_use while a session holds it. */
   dispose(): void;
 }
 
 /** The keys and values of all layers. */
 export interface KvCache<C extends ComputeType = ComputeType> extends Handle {
+  /** Precision in which sessions on this cache compute. */
   readonly compute: C;
-  /** What keys and values are stored as. Reading them gives floats of `compute`, exactly. */
+  /** Storage type of keys and values. Reading them returns floats of `compute`, exactly. */
   readonly kvDtype: KvDType;
+  /** Configuration of the model that the cache was made for. */
   readonly config: Config;
-  /** Rows held. */
+  /** Number of rows that each layer holds now. */
   readonly len: number;
-  /** Rows that a layer can hold. */
+  /** Number of rows that a layer can hold. */
   readonly capacity: number;
   /** Bytes allocated for keys and values. */
   readonly bytes: number;
+  /** Number of layers. */
   readonly nLayers: number;
-  /** Ids of the rows, `[len]`. */
+  /** Returns the token ids of the rows, `[len]`. */
   tokens(): Uint32Array<ArrayBuffer>;
-  /** Errors: invalid_argument. */
+  /** Returns one layer. Errors: invalid_argument. */
   layer(index: number): LayerKvCache<C>;
   /**
-   * `layer(i).contentHash(nRows)` of every layer; `nRows` is `len` by default. Errors:
+   * Returns `layer(i).contentHash(nRows)` of every layer. The default of `nRows` is `len`. Errors:
    * invalid_length.
    */
   contentHashes(nRows?: number): string[];
   /**
-   * `contentHashes` of each of several lengths, in one pass over the rows. Errors: invalid_length.
+   * Returns `contentHashes` for each of several lengths, in one pass over the rows. Errors:
+   * invalid_length.
    */
   prefixHashes(lengths: readonly number[]): string[][];
-  /** Errors: cache_in_use while a session is bound to it. */
+  /** Frees the cache. Errors: cache_in_use while a session is bound to it. */
   dispose(): void;
 }
 
-/** One layer of a cache; valid while the cache is. */
+/** One layer of a cache. It can be used as long as the cache. */
 export interface LayerKvCache<C extends ComputeType = ComputeType> {
+  /** Number of the layer, from 0. */
   readonly index: number;
-  /** Rows held. */
+  /** Number of rows that the layer holds now. */
   readonly len: number;
-  /** Rotated keys of one head (`[len, headDim]`), or of all heads (`[nKvHeads, len, headDim]`). */
+  /**
+   * Copies the rotated keys of one head, `[len, headDim]`, or without `kvHead` those of all heads,
+   * `[nKvHeads, len, headDim]`. Errors: invalid_argument, out_of_memory.
+   */
   keys(kvHead?: number): FloatArray<C>;
-  /** As `keys`. */
+  /** Copies values, in the shapes that `keys` has. Errors: invalid_argument, out_of_memory. */
   values(kvHead?: number): FloatArray<C>;
-  /** The key of one head at one position, `[headDim]`. Errors: invalid_argument. */
+  /** Copies the rotated key of one head at one position, `[headDim]`. Errors: invalid_argument. */
   keyRow(kvHead: number, position: number): FloatArray<C>;
-  /** As `keyRow`. */
+  /** Copies the value of one head at one position, `[headDim]`. Errors: invalid_argument. */
   valueRow(kvHead: number, position: number): FloatArray<C>;
   /**
-   * A hash (XXH64) of the bytes of the first `nRows` rows (`len` by default), as they are now.
-   * Errors: invalid_length.
+   * Hashes (XXH64) the bytes of the first `nRows` rows as they are now. The default of `nRows` is
+   * `len`. Errors: invalid_length.
    */
   contentHash(nRows?: number): string;
 }
@@ -227,51 +250,60 @@ export interface LayerKvCache<C extends ComputeType = ComputeType> {
 export interface Session<C extends ComputeType = ComputeType> extends Handle {
   readonly model: Model;
   readonly cache: KvCache<C>;
+  /** Precision of the arithmetic. */
   readonly compute: C;
+  /** Number of rows that the cache holds now. */
   readonly kvLen: number;
+  /** Number of rows that the cache can hold. */
   readonly capacity: number;
+  /** Number of rows computed together. */
   readonly chunkRows: number;
 
   /**
-   * Several tokens on an empty cache. Errors: call_in_progress, not_empty, empty_prompt,
-   * prompt_exceeds_capacity, token_out_of_range, non_finite_value, out_of_memory, work_overflow.
+   * Runs several tokens through the model, on an empty cache. Errors: call_in_progress, not_empty,
+   * empty_prompt, prompt_exceeds_capacity, token_out_of_range, non_finite_value, out_of_memory,
+   * work_overflow.
    */
   prefill(tokens: TokenIds, options?: StepOptions): Step<C>;
-  /** One token onto a filled cache. Errors: as prefill, not_prefilled, cache_full. */
+  /**
+   * Runs one token, after a prefill. Errors: those of prefill, not_prefilled, cache_full.
+   */
   decode(token: number, options?: StepOptions): Step<C>;
-  /** Several tokens onto a filled cache; they count as decode tokens. Errors: as decode. */
+  /**
+   * Runs several tokens, after a prefill. They count as decode tokens. Errors: those of decode.
+   */
   extend(tokens: TokenIds, options?: StepOptions): Step<C>;
 
   /**
-   * The same calls in steps, for progress and abort: `begin` checks everything, `advance` computes
-   * up to `chunkRows` further rows and returns how many are left, `finish` commits. Until then
-   * nothing of it can be seen, and every other call is `call_in_progress`. An error abandons the
-   * call.
+   * Begins a prefill or an extend in steps, for progress and abort, and checks all arguments. Then
+   * call `advance` until it returns 0, and `finish`. Nothing changes before `finish`, and every
+   * other call throws `call_in_progress`. Errors: those of the call; no call is open then.
    */
   begin(phase: 'prefill' | 'extend', tokens: TokenIds, options?: StepOptions): void;
   /**
-   * Computes up to `chunkRows` further rows of the open call and returns how many rows are left.
-   * Errors: no_call_in_progress; those of the forward pass, which abandon the call.
+   * Computes up to `chunkRows` more rows of the open call and returns how many are left. Errors:
+   * no_call_in_progress, non_finite_value; the call is then abandoned.
    */
   advance(): number;
   /**
-   * Computes what is left of the open call and commits it. Errors: as `advance`, work_overflow; the
-   * call is then abandoned.
+   * Computes the rows that are left and the logits, and commits the open call. Errors: those of
+   * `advance`, work_overflow; the call is then abandoned.
    */
   finish(): Step<C>;
-  /** Drops the call that is open, without a trace. */
+  /** Drops the open call and leaves no trace of it. Does nothing if none is open. */
   abandon(): void;
+  /** Whether a call has begun and has not finished. */
   readonly callInProgress: boolean;
 
   /**
-   * Complete-prefix forward over `tokens` (the session's own by default), without the cache and
-   * without touching it. Errors: call_in_progress, empty_prompt, prompt_exceeds_capacity
-   * (maxSeqLen), token_out_of_range, out_of_memory, non_finite_value.
+   * Runs a complete forward pass over `tokens` (by default the session's own) without the cache.
+   * The session is not changed. Errors: call_in_progress, empty_prompt, prompt_exceeds_capacity
+   * (more than `maxSeqLen`), token_out_of_range, out_of_memory, non_finite_value.
    */
   replay(options?: ReplayOptions): Replay<C>;
   /**
-   * The same in steps, for progress and abort. Calls of the session made meanwhile are no part of
-   * it; disposing of the session ends it. Errors: as replay, without non_finite_value.
+   * Begins a replay in steps, for progress and abort. Calls that the session makes meanwhile do not
+   * affect it; disposing of the session ends it. Errors: those of replay, without non_finite_value.
    */
   beginReplay(options?: ReplayOptions): StepwiseReplay<C>;
   /**
@@ -281,12 +313,13 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
   verify(): Verification;
 
   /**
-   * Keeps the first `len` rows; the logits are gone until the next call. Errors: invalid_length.
+   * Keeps the first `len` rows, `1..kvLen`, and drops the others and the logits. The counters stay.
+   * Errors: invalid_length, call_in_progress.
    */
   truncate(len: number): void;
   /** Drops every row and abandons an open call. The counters go on from where they are. */
   clear(): void;
-  /** As freshly bound: no rows, counters zero; an open call is abandoned. */
+  /** Drops every row, sets all counters to zero, and abandons an open call. */
   reset(): void;
 
   /**
@@ -306,43 +339,42 @@ export interface Session<C extends ComputeType = ComputeType> extends Handle {
    */
   rollback(savepoint: Savepoint<C>): void;
 
-  /** Since binding or `reset`. */
+  /** Returns the counters of all work since binding or `reset`. */
   work(): Work;
-  /** Ids of the rows held. */
+  /** Returns the token ids of the rows, `[kvLen]`. */
   tokens(): Uint32Array<ArrayBuffer>;
-  /** After the last row, `[vocabSize]`, a copy. Errors: no_logits. */
+  /** Copies the logits after the last row, `[vocabSize]`. Errors: no_logits. */
   logits(): FloatArray<C>;
-  /** One of them. Errors: no_logits, token_out_of_range. */
+  /** Returns the logit of one token. Errors: no_logits, token_out_of_range. */
   logit(token: number): number;
+  /** Whether the session has logits. After binding, `reset`, `clear` and `truncate` it has none. */
   readonly hasLogits: boolean;
-  /** The call that gave the logits; none after binding, `reset` and `truncate`. */
+  /** The call that computed the logits, if the session has any and `generate` was not that call. */
   readonly lastStep: StepInfo | undefined;
   /**
-   * Prefill and decodes since binding or `reset`. Errors: no_schedule (nothing yet, or `extend` or
-   * `truncate`).
+   * Returns the lengths and the work of the prefill and the decodes since binding or `reset`.
+   * Errors: no_schedule (no call yet, or another call than these).
    */
   schedule(): Schedule;
   /**
-   * What the cache avoided: `schedule()` against a replay of each of its prefixes, run for real.
-   * Errors: no_schedule, those of replay and of `Core.contrast`.
+   * Measures the work that the cache avoided: compares `schedule()` with a real replay of each of
+   * its prefixes. Errors: no_schedule, and those of `replay` and `Core.contrast`.
    */
   contrast(): Contrast;
 
-  /** The `n` likeliest next tokens, likeliest first, ties by id. Errors: no_logits. */
+  /** Returns the `n` likeliest next tokens, likeliest first, ties by id. Errors: no_logits. */
   topTokens(n: number): RankedToken[];
   /**
-   * Chooses the next token; a greedy choice needs no `rng`. The repetition penalty applies to
-   * `recent`, by default the session's tokens. Errors: no_logits, invalid_sampling,
-   * non_finite_value; `rng` is then as it was.
+   * Chooses the next token without decoding it. A greedy choice needs no `rng`. The repetition
+   * penalty applies to `recent`, by default the session's tokens. Errors: no_logits,
+   * invalid_sampling, non_finite_value; `rng` is then unchanged.
    */
   sample(sampling: SamplingOptions, rng?: Rng, recent?: TokenIds): Draw;
   /**
-   * Prefill, then sample and decode until a stop. Errors: those of prefill, decode and sample; the
-   * session and `rng` are then as before.
+   * Prefills the prompt, then samples and decodes until a reason to stop. Errors: those of prefill,
+   * decode and sample; the session and `rng` are then unchanged.
    */
   generate(request: GenerateRequest): Generation;
-  /** The same tokens from complete-prefix replays, without the cache. */
-  generateUncached(request: GenerateRequest): Generation;
 }
 
 /**
@@ -355,51 +387,57 @@ export interface Savepoint<C extends ComputeType = ComputeType> extends Handle {
 }
 
 /**
- * See `Session.beginReplay`. Disposing of it gives it up; nothing but its own memory is ever
- * touched.
+ * A replay in progress; see `Session.beginReplay`. Disposing of it ends it. It never changes the
+ * session.
  */
 export interface StepwiseReplay<C extends ComputeType = ComputeType> extends Handle {
   /**
-   * Of the whole: each is up to `chunkRows` rows through the embedding, one layer, or the
-   * vocabulary head.
+   * Number of steps of the whole replay. A step takes up to `chunkRows` rows through the embedding,
+   * one layer, or the vocabulary head.
    */
   readonly nSteps: number;
   /**
-   * Computes one step, if any is left, and returns how many are left then. Errors:
-   * non_finite_value; the replay is then disposed of.
+   * Computes one step, if any is left, and returns how many are left. Errors: non_finite_value; the
+   * replay is then disposed of.
    */
   advance(): number;
   /**
-   * Computes what is left; the replay is then disposed of. `milliseconds` are those spent in its
-   * calls. Errors: non_finite_value, out_of_memory (for the results).
+   * Computes the remaining steps, returns the result and disposes of the replay. `milliseconds` is
+   * the time spent in its calls. Errors: non_finite_value, out_of_memory (for the results).
    */
   finish(): Replay<C>;
 }
 
-/** See `Session.replay`. */
+/** Options of `Session.replay`. */
 export interface ReplayOptions extends CaptureOptions {
+  /** Token ids to run. The default is the session's tokens. */
   readonly tokens?: TokenIds;
-  /** Logits after every token instead of the last alone. */
+  /** Whether to return logits after every token, not only the last. The default is false. */
   readonly allLogits?: boolean;
 }
 
-/** See `Session.generate`. */
+/** What `Session.generate` is to do. */
 export interface GenerateRequest {
+  /** Token ids to begin with. */
   readonly prompt: TokenIds;
-  /** 0 does no work. */
+  /** Largest number of tokens to generate. With 0, nothing is computed. */
   readonly maxNewTokens: number;
+  /** Token id that ends the generation. */
   readonly eosToken?: number;
+  /** How tokens are chosen. The default is greedy. */
   readonly sampling?: SamplingOptions;
-  /** Needed when `temperature` is above 0. */
+  /** Random generator to draw from; required when `temperature` is above 0. */
   readonly rng?: Rng;
 }
 
-/** See `Session.generate`. */
+/** The result of `Session.generate`. */
 export interface Generation {
-  /** New ones, EOS included. */
+  /** The generated token ids, EOS included. */
   readonly tokens: Uint32Array<ArrayBuffer>;
-  /** EOS before the token limit before the context limit. */
+  /** Why it stopped. If several reasons apply, it is the first of this list. */
   readonly stop: 'eos' | 'token_limit' | 'context_limit';
+  /** For each generated token, the number of tokens before it and how it was chosen. */
   readonly steps: readonly { readonly prefixLength: number; readonly draw: Draw }[];
+  /** Work done by this call alone. */
   readonly work: Work;
 }

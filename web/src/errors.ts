@@ -3,7 +3,8 @@
  *
  * Every failure is a `KvLensError` with a `code` to branch on, a `context` whose type follows from
  * the code (where, the limit and the value), a sentence, and the wrapped error as `cause`. The
- * codes of the core are those of `core/include/kvlens/error.h`; a test holds the two lists equal.
+ * codes of the core are those of `core/include/kvlens/error.h`: the package does not compile while
+ * the two lists differ.
  */
 
 /** Nothing beyond the code. */
@@ -226,62 +227,6 @@ export type RuntimeErrorCode = keyof RuntimeErrorContexts;
 export interface ErrorContexts extends CoreErrorContexts, FileErrorContexts, RuntimeErrorContexts {}
 /** Every code of the package. */
 export type ErrorCode = keyof ErrorContexts;
-
-/** The core's codes as values, in the order of the C++ table. */
-export const CORE_ERROR_CODES = [
-  'invalid_config',
-  'missing_parameter',
-  'unknown_parameter',
-  'duplicate_parameter',
-  'parameter_shape_mismatch',
-  'parameter_size_mismatch',
-  'unsupported_dtype',
-  'non_finite_parameter',
-  'parameter_borrowed',
-  'out_of_memory',
-  'size_overflow',
-  'work_overflow',
-  'non_finite_value',
-  'zero_batch',
-  'zero_capacity',
-  'capacity_exceeds_max_seq_len',
-  'cache_full',
-  'cache_changed',
-  'invalid_length',
-  'rank_mismatch',
-  'not_a_single_token',
-  'batch_mismatch',
-  'width_mismatch',
-  'shape_mismatch',
-  'config_mismatch',
-  'parameter_count_mismatch',
-  'parameter_identity_mismatch',
-  'parameter_revision_mismatch',
-  'layer_count_mismatch',
-  'incoherent_lengths',
-  'layer_batch_mismatch',
-  'layer_capacity_mismatch',
-  'layer_geometry_mismatch',
-  'layer_rope_mismatch',
-  'empty_prompt',
-  'prompt_exceeds_capacity',
-  'token_out_of_range',
-  'not_empty',
-  'not_prefilled',
-  'call_in_progress',
-  'no_call_in_progress',
-  'savepoint_ended',
-  'interrupted',
-  'count_mismatch',
-  'cached_exceeds_replay',
-  'invalid_sampling',
-  'invalid_argument',
-] as const satisfies readonly CoreErrorCode[];
-
-// Fails to compile when the list above lacks a code of the interface.
-type Missing = Exclude<CoreErrorCode, (typeof CORE_ERROR_CODES)[number]>;
-const nothingMissing: [Missing] extends [never] ? true : Missing = true;
-void nothingMissing;
 
 /**
  * What every kvlens call throws or rejects with.

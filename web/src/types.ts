@@ -9,57 +9,60 @@
 /** How two elements of a head are paired by RoPE: `(2i, 2i+1)` or `(i, i + headDim / 2)`. */
 export type RopePairing = 'interleaved' | 'half_split';
 
-/** Rotary position embedding. */
+/** Rotary position embedding (RoPE): how queries and keys are rotated by their position. */
 export interface RopeSpec {
+  /** Which elements of a head form a pair. The default is `interleaved`. */
   readonly pairing: RopePairing;
-  /** Base of the frequencies. */
+  /** Base of the rotation frequencies. The default is 10000. */
   readonly theta: number;
-  /** Divisor of each pair's frequency, `[headDim / 2]`; empty for none. */
+  /** Each pair's frequency is divided by its factor, `[headDim / 2]`. Empty (the default) for none. */
   readonly freqFactors: readonly number[];
 }
 
 /** The shape of a Llama-family decoder. */
 export interface Config {
+  /** Number of decoder layers. */
   readonly nLayers: number;
-  /** Query heads; a multiple of `nKvHeads`. */
+  /** Number of query heads; a multiple of `nKvHeads`. */
   readonly nHeads: number;
+  /** Number of key and value heads. Each serves `nHeads / nKvHeads` query heads. */
   readonly nKvHeads: number;
-  /** Even; need not be `dModel / nHeads`. */
+  /** Width of a head. It is even and need not be `dModel / nHeads`. */
   readonly headDim: number;
+  /** Width of the residual stream. */
   readonly dModel: number;
+  /** Width of the hidden layer of the feed-forward block. */
   readonly dFf: number;
+  /** Number of token ids, which are `0..vocabSize - 1`. */
   readonly vocabSize: number;
+  /** Number of positions that the model supports. */
   readonly maxSeqLen: number;
+  /** Added to the mean square in every RMSNorm. The default is 1e-5. */
   readonly rmsNormEps: number;
+  /** How queries and keys are rotated. */
   readonly rope: RopeSpec;
-  /** q, k and v have a bias. */
+  /** Whether the q, k and v projections have a bias. The default is false. */
   readonly qkvBias: boolean;
-  /** Every query and key head is normalised with a gain of its own. */
+  /** Whether every query and key head is normalised with its own gain. The default is false. */
   readonly qkNorm: boolean;
-  /** The vocabulary head is the token embedding. */
+  /** Whether the vocabulary head is the token embedding. The default is true. */
   readonly tiedEmbedding: boolean;
-  /** Positions a row sees, itself included; 0: all. */
+  /** Number of positions that a row attends to, its own included; 0 (the default) for all. */
   readonly slidingWindow: number;
 }
 
-/** A configuration to build from: what is left out has the value given here. */
+/**
+ * A configuration to build from. The dimensions and `maxSeqLen` are required; every other field has
+ * the default that its comment in `Config` and `RopeSpec` gives.
+ */
 export type ConfigInput = Pick<
   Config,
   'nLayers' | 'nHeads' | 'nKvHeads' | 'headDim' | 'dModel' | 'dFf' | 'vocabSize' | 'maxSeqLen'
-> & {
-  /** 1e-5. */
-  readonly rmsNormEps?: number;
-  /** Interleaved, theta 10000, no factors. */
-  readonly rope?: Partial<RopeSpec>;
-  /** false. */
-  readonly qkvBias?: boolean;
-  /** false. */
-  readonly qkNorm?: boolean;
-  /** true. */
-  readonly tiedEmbedding?: boolean;
-  /** 0. */
-  readonly slidingWindow?: number;
-};
+> &
+  Partial<Pick<Config, 'rmsNormEps' | 'qkvBias' | 'qkNorm' | 'tiedEmbedding' | 'slidingWindow'>> & {
+    /** How queries and keys are rotated; each part has its own default. */
+    readonly rope?: Partial<RopeSpec>;
+  };
 
 /**
  * Storage types of parameters, in the order of the core's table: plain floats, then ggml blocks.

@@ -32,6 +32,26 @@ struct Config {
   [[nodiscard]] std::size_t window_begin(std::size_t position) const noexcept;
 };
 
+// Calls `visit(name, fields...)` for every field of one or more configurations, in order. Whatever
+// treats all fields alike uses this list.
+template <class F, class... Configs>
+void for_each_field(F&& visit, Configs&... configs) {
+  visit("n_layers", configs.n_layers...);
+  visit("n_heads", configs.n_heads...);
+  visit("n_kv_heads", configs.n_kv_heads...);
+  visit("head_dim", configs.head_dim...);
+  visit("d_model", configs.d_model...);
+  visit("d_ff", configs.d_ff...);
+  visit("vocab_size", configs.vocab_size...);
+  visit("max_seq_len", configs.max_seq_len...);
+  visit("rms_norm_eps", configs.rms_norm_eps...);
+  visit("rope", configs.rope...);
+  visit("qkv_bias", configs.qkv_bias...);
+  visit("qk_norm", configs.qk_norm...);
+  visit("tied_embedding", configs.tied_embedding...);
+  visit("sliding_window", configs.sliding_window...);
+}
+
 // Checks every field and how they go together. Errors: invalid_config (the field, its value and
 // the allowed values), size_overflow (n_heads * head_dim does not fit a size_t).
 [[nodiscard]] Result<void> validate(const Config& config);

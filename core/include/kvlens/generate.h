@@ -1,4 +1,4 @@
-// Generation loops over a session: with the cache, and by replaying the whole prefix each time.
+// The generation loop over a session.
 #pragma once
 
 #include <cstddef>
@@ -37,17 +37,10 @@ struct Generation {
 
 // Prefill, then sample and decode. A chosen token is decoded only if logits after it are needed.
 // Stop precedence: EOS, then token limit, then context limit (capacity).
-// Errors: those of prefill, decode and sample, and token_out_of_range for eos_token; an invalid
-// request changes nothing, and a failure under way resets the session to before the call and `rng`
-// with it.
+// Errors: those of prefill, decode and sample, and token_out_of_range for eos_token; after an
+// error the session and `rng` are as they were before the call.
 template <class T>
 [[nodiscard]] Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
                                           SplitMix64& rng);
-
-// The same tokens from complete-prefix replays; the session's cache is not touched. Its context
-// limit is the session's capacity too.
-template <class T>
-[[nodiscard]] Result<Generation> generate_uncached(const Session<T>& session,
-                                                   const GenerateRequest& request, SplitMix64& rng);
 
 }  // namespace kvlens

@@ -45,6 +45,35 @@ std::unexpected<Error> differs(std::string_view field, const std::string& expect
       "cache was made for " + std::string(field) + " " + expected + ", the model has " + actual);
 }
 
+Result<void> check_field(std::string_view field, std::size_t expected, std::size_t actual) {
+  if (expected == actual) return {};
+  return differs(field, std::to_string(expected), std::to_string(actual));
+}
+
+Result<void> check_field(std::string_view field, double expected, double actual) {
+  if (same(expected, actual)) return {};
+  return differs(field, std::to_string(expected), std::to_string(actual));
+}
+
+Result<void> check_field(std::string_view field, bool expected, bool actual) {
+  if (expected == actual) return {};
+  return differs(field, expected ? "true" : "false", actual ? "true" : "false");
+}
+
+Result<void> check_field(std::string_view, const RopeSpec& expected, const RopeSpec& actual) {
+  KVLENS_CHECK(check_field("rope_theta", expected.theta, actual.theta));
+  if (expected.pairing != actual.pairing) {
+    const auto name = [](RopePairing pairing) {
+      return pairing == RopePairing::interleaved ? "interleaved" : "half_split";
+    };
+    return differs("rope_pairing", name(expected.pairing), name(actual.pairing));
+  }
+  if (!expected.same_bits(actual)) {
+    return differs("rope_freq_factors", "as captured", "other values");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::size_t Config::window_begin(std::size_t position) const noexcept {
@@ -87,43 +116,13 @@ Result<void> validate(const Config& config) {
 }
 
 Result<void> check_same(const Config& expected, const Config& actual) {
-  const auto check_count = [](std::string_view field, std::size_t a,
-                              std::size_t b) -> Result<void> {
-    if (a != b) return differs(field, std::to_string(a), std::to_string(b));
-    return {};
-  };
-  const auto check_float = [](std::string_view field, double a, double b) -> Result<void> {
-    if (!same(a, b)) return differs(field, std::to_string(a), std::to_string(b));
-    return {};
-  };
-  KVLENS_CHECK(check_count("n_layers", expected.n_layers, actual.n_layers));
-  KVLENS_CHECK(check_count("n_heads", expected.n_heads, actual.n_heads));
-  KVLENS_CHECK(check_count("n_kv_heads", expected.n_kv_heads, actual.n_kv_heads));
-  KVLENS_CHECK(check_count("head_dim", expected.head_dim, actual.head_dim));
-  KVLENS_CHECK(check_count("d_model", expected.d_model, actual.d_model));
-  KVLENS_CHECK(check_count("d_ff", expected.d_ff, actual.d_ff));
-  KVLENS_CHECK(check_count("vocab_size", expected.vocab_size, actual.vocab_size));
-  KVLENS_CHECK(check_count("max_seq_len", expected.max_seq_len, actual.max_seq_len));
-  KVLENS_CHECK(check_float("rms_norm_eps", expected.rms_norm_eps, actual.rms_norm_eps));
-  KVLENS_CHECK(check_float("rope_theta", expected.rope.theta, actual.rope.theta));
-  KVLENS_CHECK(check_count("sliding_window", expected.sliding_window, actual.sliding_window));
-  const auto check_flag = [](std::string_view field, bool a, bool b) -> Result<void> {
-    if (a != b) return differs(field, a ? "true" : "false", b ? "true" : "false");
-    return {};
-  };
-  KVLENS_CHECK(check_flag("qkv_bias", expected.qkv_bias, actual.qkv_bias));
-  KVLENS_CHECK(check_flag("qk_norm", expected.qk_norm, actual.qk_norm));
-  KVLENS_CHECK(check_flag("tied_embedding", expected.tied_embedding, actual.tied_embedding));
-  if (expected.rope.pairing != actual.rope.pairing) {
-    const auto name = [](RopePairing pairing) {
-      return pairing == RopePairing::interleaved ? "interleaved" : "half_split";
-    };
-    return differs("rope_pairing", name(expected.rope.pairing), name(actual.rope.pairing));
-  }
-  if (!expected.rope.same_bits(actual.rope)) {
-    return differs("rope_freq_factors", "as captured", "other values");
-  }
-  return {};
+  Result<void> result;
+  for_each_field(
+      [&](std::string_view name, const auto& a, const auto& b) {
+        if (result) result = check_field(name, a, b);
+      },
+      expected, actual);
+  return result;
 }
 
 }  // namespace kvlens

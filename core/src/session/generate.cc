@@ -19,24 +19,22 @@ Result<void> check_request(const GenerateRequest& request, const Config& config,
   return check_tokens(request.prompt, config.vocab_size);
 }
 
-// The loop that both ways share. `logits_after(prefix)` gives the logits after the whole prefix, of
-// which the last token is new (or all are, the first time), and adds its work to `generation`.
-template <class T, class F>
-Result<Generation> run(const GenerateRequest& request, std::size_t capacity, SplitMix64& rng,
-                       F&& logits_after) {
+template <class T>
+Result<Generation> run(Session<T>& session, const GenerateRequest& request, SplitMix64& rng) {
   Generation generation{.tokens = {}, .stop = StopReason::token_limit, .steps = {}, .work = {}};
   if (request.max_new_tokens == 0) return generation;
   std::vector<std::uint32_t> prefix(request.prompt.begin(), request.prompt.end());
-  prefix.reserve(capacity);
+  prefix.reserve(session.capacity());
   SplitMix64 drawing = rng;
+  KVLENS_TRY(Step<T> step, session.prefill(prefix));
   while (true) {
-    KVLENS_TRY(const std::span<const T> logits, logits_after(prefix, generation.work));
-    KVLENS_TRY(const Draw draw, sample(logits, request.sampling, drawing, prefix));
+    KVLENS_TRY(generation.work, checked_add(generation.work, step.work));
+    KVLENS_TRY(const Draw draw, sample(step.logits, request.sampling, drawing, prefix));
     generation.tokens.push_back(draw.token);
     generation.steps.push_back({.prefix_length = prefix.size(), .draw = draw});
     const bool is_eos = request.eos_token && draw.token == *request.eos_token;
     const bool budget_spent = generation.tokens.size() == request.max_new_tokens;
-    if (is_eos || budget_spent || prefix.size() == capacity) {
+    if (is_eos || budget_spent || prefix.size() == session.capacity()) {
       generation.stop = is_eos         ? StopReason::eos
                         : budget_spent ? StopReason::token_limit
                                        : StopReason::context_limit;
@@ -44,6 +42,7 @@ Result<Generation> run(const GenerateRequest& request, std::size_t capacity, Spl
       return generation;
     }
     prefix.push_back(draw.token);
+    KVLENS_TRY(step, session.decode(draw.token));
   }
 }
 
@@ -59,37 +58,12 @@ Result<Generation> generate(Session<T>& session, const GenerateRequest& request,
                     std::to_string(session.kv_len()) + " rows");
   }
   KVLENS_TRY(const Savepoint<T> before, session.savepoint());
-  auto generation = run<T>(
-      request, session.capacity(), rng,
-      [&](const std::vector<std::uint32_t>& prefix, Work& work) -> Result<std::span<const T>> {
-        auto step = session.kv_len() == 0 ? session.prefill(prefix) : session.decode(prefix.back());
-        if (!step) return std::unexpected(std::move(step).error());
-        KVLENS_TRY(work, checked_add(work, step->work));
-        return step->logits;
-      });
+  auto generation = run(session, request, rng);
   if (!generation) KVLENS_CHECK(session.rollback(before));
   return generation;
 }
 
-template <class T>
-Result<Generation> generate_uncached(const Session<T>& session, const GenerateRequest& request,
-                                     SplitMix64& rng) {
-  KVLENS_CHECK(check_request(request, session.model()->config(), session.capacity()));
-  Replay<T> replay{};
-  return run<T>(
-      request, session.capacity(), rng,
-      [&](const std::vector<std::uint32_t>& prefix, Work& work) -> Result<std::span<const T>> {
-        KVLENS_TRY(replay, session.replay(prefix));
-        KVLENS_TRY(work, checked_add(work, replay.work));
-        return std::span<const T>(replay.logits.span());
-      });
-}
-
 template Result<Generation> generate<float>(Session<float>&, const GenerateRequest&, SplitMix64&);
 template Result<Generation> generate<double>(Session<double>&, const GenerateRequest&, SplitMix64&);
-template Result<Generation> generate_uncached<float>(const Session<float>&, const GenerateRequest&,
-                                                     SplitMix64&);
-template Result<Generation> generate_uncached<double>(const Session<double>&,
-                                                      const GenerateRequest&, SplitMix64&);
 
 }  // namespace kvlens

@@ -92,52 +92,58 @@ describe.each(['fixture-2x2x4', 'one-token-1x1x2', 'small-3x4x16', 'wide-4x8x32'
     model.dispose();
   });
 
-  test('its generations, with and without the cache: tokens, stop, draws, random state, work', () => {
+  test('its generations: tokens, stop, draws, random state, work', () => {
     const model = courseModel(core, course);
     const prompt = course.steps[0]!.tokens;
     for (const expected of course.generations) {
-      for (const cached of [true, false]) {
-        const session = core.createSession(model, { compute: 'f64' });
-        const rng = { state: BigInt(expected.rng_seed) };
-        const { mode } = expected;
-        const request = {
-          prompt,
-          maxNewTokens: expected.max_new_tokens,
-          sampling:
-            mode.kind === 'greedy' ? {} : { temperature: mode.temperature, topK: mode.top_k },
-          rng,
-          ...(expected.eos_token !== null && { eosToken: expected.eos_token }),
-        };
-        const generation = cached ? session.generate(request) : session.generateUncached(request);
-        expect([...generation.tokens]).toEqual(expected.generated);
-        expect(generation.stop).toBe(expected.stop.replace('-', '_'));
-        expect(rng.state).toBe(BigInt(expected.rng_state_after));
-        expect(session.kvLen).toBe(cached ? expected.final_cache_len : 0);
-        generation.steps.forEach(({ prefixLength, draw }, i) => {
-          const step = expected.steps[i]!;
-          expect(prefixLength).toBe(step.prefix_length);
-          expect(draw.token).toBe(step.token_id);
-          expect(draw.unitDraw).toBe(step.unit_draw ?? undefined);
-          expect(
-            maxDifference(draw.interval, [step.interval_start, step.interval_end]),
-          ).toBeLessThanOrEqual(tolerance);
-        });
-        expect(generation.work.attentionScoreValues).toBe(
-          cached
-            ? expected.work.cached_attention_score_values
-            : expected.work.complete_prefix_attention_score_values,
-        );
-        if (cached) {
-          expect(generation.work).toMatchObject({
-            prefillTokens: expected.work.prefill_tokens,
-            decodeTokens: expected.work.decode_tokens,
-            cacheAppends: expected.work.cache_appends,
-            qkvProjectionRows: expected.work.qkv_projection_rows,
-          });
-        }
-        session.dispose();
-      }
+      const session = core.createSession(model, { compute: 'f64' });
+      const rng = { state: BigInt(expected.rng_seed) };
+      const { mode } = expected;
+      const generation = session.generate({
+        prompt,
+        maxNewTokens: expected.max_new_tokens,
+        sampling: mode.kind === 'greedy' ? {} : { temperature: mode.temperature, topK: mode.top_k },
+        rng,
+        ...(expected.eos_token !== null && { eosToken: expected.eos_token }),
+      });
+      expect([...generation.tokens]).toEqual(expected.generated);
+      expect(generation.stop).toBe(expected.stop.replace('-', '_'));
+      expect(rng.state).toBe(BigInt(expected.rng_state_after));
+      expect(session.kvLen).toBe(expected.final_cache_len);
+      generation.steps.forEach(({ prefixLength, draw }, i) => {
+        const step = expected.steps[i]!;
+        expect(prefixLength).toBe(step.prefix_length);
+        expect(draw.token).toBe(step.token_id);
+        expect(draw.unitDraw).toBe(step.unit_draw ?? undefined);
+        expect(
+          maxDifference(draw.interval, [step.interval_start, step.interval_end]),
+        ).toBeLessThanOrEqual(tolerance);
+      });
+      expect(generation.work).toMatchObject({
+        attentionScoreValues: expected.work.cached_attention_score_values,
+        prefillTokens: expected.work.prefill_tokens,
+        decodeTokens: expected.work.decode_tokens,
+        cacheAppends: expected.work.cache_appends,
+        qkvProjectionRows: expected.work.qkv_projection_rows,
+      });
+      session.dispose();
     }
+    model.dispose();
+  });
+
+  test('without the cache every prefix of a generation is replayed whole', () => {
+    const model = courseModel(core, course);
+    const session = core.createSession(model, { compute: 'f64' });
+    for (const expected of course.generations) {
+      const tokens = [...course.steps[0]!.tokens, ...expected.generated];
+      let scores = 0;
+      for (const { prefix_length } of expected.steps) {
+        const { work } = session.replay({ tokens: tokens.slice(0, prefix_length) });
+        scores += work.attentionScoreValues;
+      }
+      expect(scores).toBe(expected.work.complete_prefix_attention_score_values);
+    }
+    session.dispose();
     model.dispose();
   });
 });

@@ -1,10 +1,10 @@
 /** A savepoint over the module's own, with what JavaScript knows of the session at that moment. */
 import type { Savepoint } from '../core-api.js';
-import type { SavepointF32 } from '../kvlens-simd.js';
+import type { Savepoint as RawSavepoint } from '../kvlens-simd.js';
 import type { ComputeType, StepInfo } from '../types.js';
-import { OwnedHandle } from './handle.js';
+import { OwnedHandle } from './owned-handle.js';
 import type { Instance } from './instance.js';
-import type { CoreSession } from './session.js';
+import type { CoreSession } from './core-session.js';
 
 /** What a session remembers of its calls. It is replaced, never changed. */
 export interface History {
@@ -17,7 +17,7 @@ export interface History {
 }
 
 export class CoreSavepoint<C extends ComputeType>
-  extends OwnedHandle<SavepointF32>
+  extends OwnedHandle<RawSavepoint>
   implements Savepoint<C>
 {
   readonly session: CoreSession<C>;
@@ -26,7 +26,7 @@ export class CoreSavepoint<C extends ComputeType>
 
   constructor(
     instance: Instance,
-    raw: SavepointF32,
+    raw: RawSavepoint,
     session: CoreSession<C>,
     history: History,
     onEnd: (savepoint: CoreSavepoint<C>) => void,

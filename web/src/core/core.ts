@@ -25,11 +25,11 @@ import type {
 } from '../types.js';
 import { chooseVariant, type Choice } from '../variants.js';
 import * as check from './arguments.js';
-import { CoreKvCache } from './cache.js';
+import { CoreKvCache } from './core-kv-cache.js';
 import { contrastOf } from './contrast.js';
 import { Instance, unwrap } from './instance.js';
-import { CoreModel, CoreModelBuilder } from './model.js';
-import { CoreSession } from './session.js';
+import { CoreModel, CoreModelBuilder } from './core-model.js';
+import { CoreSession } from './core-session.js';
 
 /** For the package's own use and tests: the instance behind a core. */
 const instances = new WeakMap<Core, Instance>();

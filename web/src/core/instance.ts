@@ -16,8 +16,7 @@ import type { ModuleInfo } from '../types.js';
 
 /** The error that a failure of the core stands for. */
 function toError(failure: Failure): AnyKvLensError {
-  // The core's table and the union of codes are held equal by a test.
-  const code = failure.code as ErrorCode;
+  const code: ErrorCode = failure.code;
   return new KvLensError(
     code,
     failure.context as ErrorContexts[typeof code],

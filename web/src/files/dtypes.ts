@@ -12,7 +12,7 @@ export interface DTypeInfo {
 }
 
 /** Every storage type. */
-export const dtypes: Readonly<Record<DType, DTypeInfo>> = {
+export const dtypes = {
   f64: { blockValues: 1, blockBytes: 8 },
   f32: { blockValues: 1, blockBytes: 4 },
   f16: { blockValues: 1, blockBytes: 2 },
@@ -27,7 +27,7 @@ export const dtypes: Readonly<Record<DType, DTypeInfo>> = {
   q4_k: { blockValues: 256, blockBytes: 144 },
   q5_k: { blockValues: 256, blockBytes: 176 },
   q6_k: { blockValues: 256, blockBytes: 210 },
-};
+} as const satisfies Readonly<Record<DType, DTypeInfo>>;
 
 /** What messages say is supported. */
 export const dtypeList =

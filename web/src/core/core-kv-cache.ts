@@ -1,16 +1,16 @@
 /** The key/value cache over the module's own. */
 import type { CacheOptions, KvCache, LayerKvCache } from '../core-api.js';
 import { KvLensError } from '../errors.js';
-import type { KvCacheF32 } from '../kvlens-simd.js';
+import type { KvCache as RawKvCache } from '../kvlens-simd.js';
 import type { ComputeType, Config, FloatArray, KvDType } from '../types.js';
 import * as check from './arguments.js';
-import { OwnedHandle } from './handle.js';
+import { OwnedHandle } from './owned-handle.js';
 import { allocating, copyOf, unwrap, type Instance } from './instance.js';
 import { hex64 } from './model-hash.js';
-import type { CoreModel } from './model.js';
+import type { CoreModel } from './core-model.js';
 
 export class CoreKvCache<C extends ComputeType>
-  extends OwnedHandle<KvCacheF32>
+  extends OwnedHandle<RawKvCache>
   implements KvCache<C>
 {
   readonly compute: C;
@@ -23,7 +23,7 @@ export class CoreKvCache<C extends ComputeType>
 
   private constructor(
     instance: Instance,
-    raw: KvCacheF32,
+    raw: RawKvCache,
     compute: C,
     kvDtype: KvDType,
     config: Config,
@@ -45,10 +45,7 @@ export class CoreKvCache<C extends ComputeType>
     const capacity = check.count('capacity', options.capacity ?? model.config.maxSeqLen);
     const kvDtype = check.dtype('kvDtype', options.kvDtype ?? compute);
     const raw = instance.call((module) =>
-      compute === 'f64'
-        ? // Both are registered by one template: they differ in nothing but the arrays.
-          (unwrap(module.createCacheF64(model.raw, capacity, kvDtype)) as unknown as KvCacheF32)
-        : unwrap(module.createCacheF32(model.raw, capacity, kvDtype)),
+      unwrap(module.createCache(model.raw, compute === 'f64', capacity, kvDtype)),
     );
     // The core has refused every other dtype.
     return new CoreKvCache(instance, raw, compute, kvDtype as KvDType, model.config);
@@ -186,7 +183,7 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
         : new Float32Array(size * heads.length),
     );
     heads.forEach((head, i) => {
-      const out = rows.subarray(i * size, (i + 1) * size) as Float32Array;
+      const out = rows.subarray(i * size, (i + 1) * size);
       this.#instance.call(() => unwrap(raw[read](this.index, head, rowBegin, out)));
     });
     return rows as FloatArray<C>;

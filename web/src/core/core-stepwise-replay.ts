@@ -1,9 +1,9 @@
 /** A replay in steps over the module's own. */
 import type { StepwiseReplay } from '../core-api.js';
-import type { LogitsF32, Outcome, ReplayF32, ReplayValue } from '../kvlens-simd.js';
+import type { Outcome, Replay as RawReplay } from '../kvlens-simd.js';
 import type { ComputeType, FloatArray, Replay } from '../types.js';
-import type { EvidenceCapture } from './evidence.js';
-import { OwnedHandle } from './handle.js';
+import type { EvidenceCapture } from './evidence-capture.js';
+import { OwnedHandle } from './owned-handle.js';
 import { copyOf, unwrap, type Instance } from './instance.js';
 import { workFrom } from './work.js';
 
@@ -17,7 +17,7 @@ export interface ReplayStart<C extends ComputeType> {
 }
 
 export class CoreStepwiseReplay<C extends ComputeType>
-  extends OwnedHandle<ReplayF32>
+  extends OwnedHandle<RawReplay>
   implements StepwiseReplay<C>
 {
   readonly nSteps: number;
@@ -26,7 +26,7 @@ export class CoreStepwiseReplay<C extends ComputeType>
 
   private constructor(
     instance: Instance,
-    raw: ReplayF32,
+    raw: RawReplay,
     start: ReplayStart<C>,
     milliseconds: number,
   ) {
@@ -39,7 +39,7 @@ export class CoreStepwiseReplay<C extends ComputeType>
   static begin<C extends ComputeType>(
     instance: Instance,
     start: ReplayStart<C>,
-    begin: () => Outcome<ReplayF32>,
+    begin: () => Outcome<RawReplay>,
   ): CoreStepwiseReplay<C> {
     try {
       const time = performance.now();
@@ -57,9 +57,7 @@ export class CoreStepwiseReplay<C extends ComputeType>
 
   finish(): Replay<C> {
     const { capture, shape } = this.#start;
-    const { logits, work } = this.#run((raw): ReplayValue<LogitsF32> =>
-      unwrap(raw.finish(this.#recorder)),
-    );
+    const { logits, work } = this.#run((raw) => unwrap(raw.finish(this.#recorder)));
     try {
       const data = copyOf(this.instance.call(() => logits.view())) as FloatArray<C>;
       return {
@@ -84,7 +82,7 @@ export class CoreStepwiseReplay<C extends ComputeType>
   }
 
   /** Runs a part of the replay; an error ends it, as it does in the core. */
-  #run<T>(run: (raw: ReplayF32) => T): T {
+  #run<T>(run: (raw: RawReplay) => T): T {
     const { raw } = this;
     const time = performance.now();
     try {

@@ -12,7 +12,7 @@ import type {
   SessionOptions,
 } from '../core-api.js';
 import { KvLensError } from '../errors.js';
-import type { Outcome, SessionF32, StepValue } from '../kvlens-simd.js';
+import type { Outcome, Session as RawSession, StepValue } from '../kvlens-simd.js';
 import type {
   ComputeType,
   Contrast,
@@ -32,14 +32,14 @@ import type {
   Work,
 } from '../types.js';
 import * as check from './arguments.js';
-import type { CoreKvCache } from './cache.js';
+import type { CoreKvCache } from './core-kv-cache.js';
 import { contrastOf } from './contrast.js';
 import { CoreSavepoint, type History } from './core-savepoint.js';
-import { EvidenceCapture } from './evidence.js';
-import { OwnedHandle } from './handle.js';
+import { EvidenceCapture } from './evidence-capture.js';
+import { OwnedHandle } from './owned-handle.js';
 import { copyOf, unwrap, type Instance } from './instance.js';
-import type { CoreModel } from './model.js';
-import { CoreStepwiseReplay } from './replay.js';
+import type { CoreModel } from './core-model.js';
+import { CoreStepwiseReplay } from './core-stepwise-replay.js';
 import { verification } from './verification.js';
 import { addWork, workFrom, zeroWork } from './work.js';
 
@@ -52,8 +52,10 @@ interface OpenCall<C extends ComputeType> {
   milliseconds: number;
 }
 
+type CopiedStep<C extends ComputeType> = StepValue & { readonly logits: FloatArray<C> };
+
 export class CoreSession<C extends ComputeType>
-  extends OwnedHandle<SessionF32>
+  extends OwnedHandle<RawSession>
   implements Session<C>
 {
   readonly capacity: number;
@@ -75,12 +77,7 @@ export class CoreSession<C extends ComputeType>
   ) {
     const chunkRows = check.count('chunkRows', options.chunkRows ?? 64);
     const raw = instance.call((module) =>
-      cache.compute === 'f64'
-        ? // Both are registered by one template: they differ in nothing but the arrays.
-          (unwrap(
-            module.bindF64(model.raw, cache.raw as never, chunkRows, instance.pool),
-          ) as unknown as SessionF32)
-        : unwrap(module.bindF32(model.raw, cache.raw, chunkRows, instance.pool)),
+      unwrap(module.bind(model.raw, cache.raw, chunkRows, instance.pool)),
     );
     super(instance, raw, 'Session');
     this.#model = model;
@@ -144,7 +141,7 @@ export class CoreSession<C extends ComputeType>
       throw check.invalidArgument('phase', phase, 'prefill, extend');
     check.capture(options, this.#model.config.nLayers);
     check.flag('logits', options?.logits ?? true);
-    this.#call((raw) => unwrap(phase === 'prefill' ? raw.beginPrefill(ids) : raw.beginExtend(ids)));
+    this.#call((raw) => unwrap(raw.begin(phase === 'prefill', ids)));
     this.#open = this.#openCall(phase, ids.length, options);
   }
 
@@ -324,14 +321,10 @@ export class CoreSession<C extends ComputeType>
   }
 
   generate(request: GenerateRequest): Generation {
-    const generation = this.#generate(request, true);
+    const generation = this.#generate(request);
     const [first] = generation.steps;
     if (first) this.#history = { lastStep: undefined, prefillRows: first.prefixLength };
     return generation;
-  }
-
-  generateUncached(request: GenerateRequest): Generation {
-    return this.#generate(request, false);
   }
 
   override dispose(): void {
@@ -345,7 +338,7 @@ export class CoreSession<C extends ComputeType>
     if (this.#ownsCache) this.#cache.dispose();
   }
 
-  #call<T>(run: (raw: SessionF32) => T): T {
+  #call<T>(run: (raw: RawSession) => T): T {
     const { raw } = this;
     return this.instance.call(() => run(raw));
   }
@@ -384,7 +377,7 @@ export class CoreSession<C extends ComputeType>
     phase: StepPhase,
     nRows: number,
     options: StepOptions | undefined,
-    run: (recorder: EvidenceCapture<C>['recorder'] | null) => Outcome<StepValue<Float32Array>>,
+    run: (recorder: EvidenceCapture<C>['recorder'] | null) => Outcome<StepValue>,
   ): Step<C> {
     const open = this.#openCall(phase, nRows, options);
     try {
@@ -399,7 +392,7 @@ export class CoreSession<C extends ComputeType>
   }
 
   /** Runs a part of the open call; an error ends it, as it does in the core. */
-  #inOpenCall<T>(run: (raw: SessionF32, open: OpenCall<C>) => T): T {
+  #inOpenCall<T>(run: (raw: RawSession, open: OpenCall<C>) => T): T {
     const { raw } = this;
     const open = this.#open;
     if (open === undefined) {
@@ -422,16 +415,13 @@ export class CoreSession<C extends ComputeType>
   }
 
   /** The logits are a view until they are copied. */
-  #copyStep(
-    value: StepValue<Float32Array>,
-    { copiesLogits }: OpenCall<C>,
-  ): StepValue<FloatArray<C>> {
+  #copyStep(value: StepValue, { copiesLogits }: OpenCall<C>): CopiedStep<C> {
     const wanted = copiesLogits ? value.logits : value.logits.subarray(0, 0);
     return { ...value, logits: copyOf(wanted) as FloatArray<C> };
   }
 
   /** What a call that has succeeded leaves behind, in the session and for its caller. */
-  #record(open: OpenCall<C>, value: StepValue<FloatArray<C>>): Step<C> {
+  #record(open: OpenCall<C>, value: CopiedStep<C>): Step<C> {
     try {
       const info: StepInfo = {
         phase: open.phase,
@@ -459,7 +449,7 @@ export class CoreSession<C extends ComputeType>
     return phase === 'decode' ? prefillRows : undefined;
   }
 
-  #generate(request: GenerateRequest, cached: boolean): Generation {
+  #generate(request: GenerateRequest): Generation {
     if (typeof request !== 'object' || request === null)
       throw check.invalidArgument('request', request, 'objects');
     const prompt = check.counts('prompt', request.prompt);
@@ -469,7 +459,7 @@ export class CoreSession<C extends ComputeType>
     const sampling = check.sampling(request.sampling ?? {});
     const state = check.rngState(request.rng, sampling.greedy);
     const { rngState, work, ...generation } = this.#call((raw) =>
-      unwrap(raw.generate(prompt, maxNewTokens, eosToken, sampling, state, cached)),
+      unwrap(raw.generate(prompt, maxNewTokens, eosToken, sampling, state)),
     );
     if (request.rng !== undefined) request.rng.state = rngState;
     return { ...generation, work: workFrom(work) };

@@ -3,8 +3,9 @@ import type { Model, ModelBuilder, ParameterInput } from '../core-api.js';
 import { KvLensError } from '../errors.js';
 import type { Model as RawModel, ModelBuilder as RawBuilder } from '../kvlens-simd.js';
 import type { Config, ConfigInput, DType, ParameterInfo, ParameterSpec, Rng } from '../types.js';
+import { dtypes } from '../files/dtypes.js';
 import * as check from './arguments.js';
-import { OwnedHandle } from './handle.js';
+import { OwnedHandle } from './owned-handle.js';
 import { unwrap, type Instance } from './instance.js';
 import { modelHash } from './model-hash.js';
 
@@ -151,7 +152,7 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
       this.instance.call(() => unwrap(raw.checkShape(check.string('name', name), sizes)));
     }
     const spec = this.specs.find((candidate) => candidate.name === name);
-    const size = spec && storageBytes(this.instance, spec, dtype);
+    const size = spec && storageBytes(spec, dtype);
     if (size !== undefined && size !== data.length) throw wrongSize(name, size, data.length);
     this.allocate(name, dtype);
     this.write(name, 0, data);
@@ -183,13 +184,11 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
 /**
  * undefined when a row is not a whole number of blocks, which the core refuses in its own words.
  */
-function storageBytes(instance: Instance, spec: ParameterSpec, dtype: DType): number | undefined {
-  const info = instance
-    .call((module) => module.dtypes())
-    .find((candidate) => candidate.name === dtype)!;
-  const blocksPerRow = spec.shape.at(-1)! / info.blockValues;
+function storageBytes(spec: ParameterSpec, dtype: DType): number | undefined {
+  const { blockValues, blockBytes } = dtypes[dtype];
+  const blocksPerRow = spec.shape.at(-1)! / blockValues;
   if (!Number.isInteger(blocksPerRow)) return undefined;
-  return (spec.shape.length === 1 ? 1 : spec.shape[0]!) * blocksPerRow * info.blockBytes;
+  return (spec.shape.length === 1 ? 1 : spec.shape[0]!) * blocksPerRow * blockBytes;
 }
 
 function wrongSize(

@@ -1,5 +1,5 @@
 /** Asks the module to copy evidence while a call runs, and arranges what it copied. */
-import type { RecorderF32 } from '../kvlens-simd.js';
+import type { Recorder } from '../kvlens-simd.js';
 import {
   STAGES,
   type CaptureOptions,
@@ -11,7 +11,7 @@ import {
 } from '../types.js';
 import * as check from './arguments.js';
 import { allocating, type Instance } from './instance.js';
-import type { CoreModel } from './model.js';
+import type { CoreModel } from './core-model.js';
 
 /** What a row of each stage looks like. */
 function rowShape(stage: Stage, { config }: CoreModel): number[] {
@@ -40,11 +40,11 @@ function rowShape(stage: Stage, { config }: CoreModel): number[] {
 interface Row {
   readonly position: number;
   /** In the module's memory. */
-  readonly values: Float32Array;
+  readonly values: Float32Array | Float64Array;
 }
 
 export class EvidenceCapture<C extends ComputeType> {
-  readonly recorder: RecorderF32;
+  readonly recorder: Recorder;
   readonly #instance: Instance;
   readonly #model: CoreModel;
   readonly #compute: C;
@@ -96,9 +96,7 @@ export class EvidenceCapture<C extends ComputeType> {
     );
     const ids = Uint32Array.from(layers);
     this.recorder = instance.call((module) =>
-      compute === 'f64'
-        ? (module.createRecorderF64(model.raw, all, ids, firstPosition) as unknown as RecorderF32)
-        : module.createRecorderF32(model.raw, all, ids, firstPosition),
+      module.createRecorder(model.raw, compute === 'f64', all, ids, firstPosition),
     );
   }
 
