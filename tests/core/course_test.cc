@@ -224,7 +224,8 @@ TEST(CourseGoldenTest, ContrastOfEachGenerationIsTheDifferenceOfItsCounts) {
     for (const CourseGeneration& expected : course.generations) {
       if (expected.steps.empty()) continue;
       SplitMix64 rng(expected.rng_seed);
-      const auto uncached = must(testing::generate_uncached(*session, request_for(course, expected), rng));
+      const auto uncached =
+          must(testing::generate_uncached(*session, request_for(course, expected), rng));
       rng = SplitMix64(expected.rng_seed);
       const auto cached = must(generate(*session, request_for(course, expected), rng));
       session->reset();

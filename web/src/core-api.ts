@@ -153,7 +153,8 @@ export interface ModelBuilder extends Handle {
   /** Allocates, writes and seals one parameter. Errors: those of the three. */
   add(parameter: ParameterInput): void;
   /**
-   * Returns the model and disposes of the builder. Errors: missing_parameter; the builder can go on.
+   * Returns the model and disposes of the builder. Errors: missing_parameter; the builder is
+   * unchanged.
    */
   finish(): Model;
 }

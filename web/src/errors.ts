@@ -7,7 +7,7 @@
  * the two lists differ.
  */
 
-/** Nothing beyond the code. */
+/** Context of errors that need none: their code says it all. */
 export type NoContext = Record<string, never>;
 
 /** A named field, the value found and what is allowed. */
@@ -48,12 +48,12 @@ export interface LimitContext {
   readonly limit: number;
 }
 
-/** How many of something stand in the way. */
+/** The number of objects that prevent the call. */
 export interface CountContext {
   readonly count: number;
 }
 
-/** A size in bytes that could not be had. */
+/** The size in bytes of an allocation that failed. */
 export interface BytesContext {
   readonly bytes: number;
 }
@@ -180,7 +180,7 @@ export interface FileErrorContexts {
   aborted: NoContext;
   /** A tokenizer's data contradict themselves. */
   invalid_tokenizer: FieldContext;
-  /** A kind of tokenizer that kvlens does not have. */
+  /** kvlens does not support this kind of tokenizer. */
   unsupported_tokenizer: FieldContext;
   /** The checkpoint has no chat template. */
   no_chat_template: NoContext;

@@ -15,7 +15,7 @@ export interface RopeSpec {
   readonly pairing: RopePairing;
   /** Base of the rotation frequencies. The default is 10000. */
   readonly theta: number;
-  /** Each pair's frequency is divided by its factor, `[headDim / 2]`. Empty (the default) for none. */
+  /** Divisors of the pairs' frequencies, `[headDim / 2]`. Empty, the default, for none. */
   readonly freqFactors: readonly number[];
 }
 
@@ -84,29 +84,29 @@ export const DTYPES = [
   'q6_k',
 ] as const;
 
-/** A storage type. */
+/** A storage type of parameters. */
 export type DType = (typeof DTYPES)[number];
 
 /**
- * What a session computes and caches in: single precision (the product) or double (the reference).
+ * Precision of a session's arithmetic and cache: single, for use, or double, as the reference.
  */
 export type ComputeType = 'f32' | 'f64';
 
 /**
- * What a cache's keys and values are stored as: what is computed in or, where that is `f32`, `bf16`
- * (half the bytes) or `q8_0` (17/64 of them, where `headDim` is a multiple of 32 up to 512: every
- * 32 values share a scale). With the latter two, attention reads keys and values rounded, as the
- * cache shows them; captured `k_rope` and `v_projection` are those before. With `q8_0` it also
- * rounds queries, and weights times scales, to 16 bits.
+ * Storage type of a cache's keys and values: the compute type or, if that is `f32`, also `bf16`
+ * (half the bytes) or `q8_0` (17/64 of the bytes; every 32 values share a scale, so `headDim` must
+ * be a multiple of 32, at most 512). With `bf16` and `q8_0`, attention reads the rounded keys and
+ * values that the cache shows; captured `k_rope` and `v_projection` show them before rounding. With
+ * `q8_0`, attention also rounds queries, and weights times scales, to 16 bits.
  */
 export type KvDType = ComputeType | 'bf16' | 'q8_0';
 
-/** The typed array of a compute type, always with memory of its own. */
+/** The typed array of a compute type. It always has its own memory. */
 export type FloatArray<C extends ComputeType = ComputeType> = C extends 'f64'
   ? Float64Array<ArrayBuffer>
   : Float32Array<ArrayBuffer>;
 
-/** Token ids as given: integers in `0..vocabSize - 1`. */
+/** Token ids as callers give them: integers in `0..vocabSize - 1`. */
 export type TokenIds = readonly number[] | Uint32Array;
 
 /** A dense row-major tensor; `data.length` is the product of `shape`. */
@@ -119,49 +119,55 @@ export interface Tensor<C extends ComputeType = ComputeType> {
 export interface ParameterInfo {
   readonly name: string;
   readonly dtype: DType;
-  /** `[rows, cols]`, or `[cols]` for a vector. */
+  /** Its shape: `[rows, cols]`, or `[cols]` for a vector. */
   readonly shape: readonly number[];
-  /** Bytes of storage. */
+  /** Size of the stored bytes. */
   readonly bytes: number;
-  /** 0 when made, one more at each update. */
+  /** Number of updates since the model was made. */
   readonly revision: number;
 }
 
-/** What a parameter has to look like. */
+/** The name and shape that a configuration requires of a parameter. */
 export interface ParameterSpec {
   readonly name: string;
-  /** `[rows, cols]`, or `[cols]` for a vector. */
+  /** The shape: `[rows, cols]`, or `[cols]` for a vector. */
   readonly shape: readonly number[];
 }
 
-/** Counters of work, incremented where the work is done. */
+/** Counters of work. Each is incremented where the work is done. */
 export interface Work {
-  /** Rows advanced through all layers. */
+  /** Number of rows that went through all layers. */
   readonly tokenForwards: number;
-  /** Rows of prefill calls. */
+  /** Number of rows of prefill calls. */
   readonly prefillTokens: number;
-  /** Rows of decode and extend calls. */
+  /** Number of rows of decode and extend calls. */
   readonly decodeTokens: number;
-  /** Rows committed, summed over layers. */
+  /** Number of rows committed to the cache, summed over layers. */
   readonly cacheAppends: number;
-  /** Rows through a q, k or v projection, summed over layers. */
+  /** Number of rows that went through a q, k or v projection, summed over layers. */
   readonly qkvProjectionRows: number;
   /**
-   * Entries of attention tensors made: a cached row has its length a head, a replay the dense T x T
-   * grid.
+   * Number of entries of the attention tensors made. Per layer and head, a cached row has one entry
+   * for each position up to its own, and a replay of T tokens has a dense T x T grid.
    */
   readonly attentionScoreValues: number;
-  /** Query-key dot products computed. */
+  /** Number of query-key dot products computed. */
   readonly causalScoreValues: number;
+  /** Multiply-adds of the q, k and v projections. */
   readonly multiplyAddsQkv: number;
+  /** Multiply-adds of the query-key dot products. */
   readonly multiplyAddsScores: number;
-  /** Weights times values. */
+  /** Multiply-adds of the attention weights times the values. */
   readonly multiplyAddsMix: number;
+  /** Multiply-adds of the attention's output projection. */
   readonly multiplyAddsOutput: number;
+  /** Multiply-adds of the feed-forward blocks. */
   readonly multiplyAddsFfn: number;
+  /** Multiply-adds of the vocabulary head. */
   readonly multiplyAddsLogits: number;
-  /** Bytes of key and value rows that attention went over, once a query head. */
+  /** Bytes of key and value rows that attention read, counted once for each query head. */
   readonly kvBytesRead: number;
+  /** Bytes of key and value rows written to the cache. */
   readonly kvBytesWritten: number;
 }
 
@@ -184,7 +190,7 @@ export const WORK_COUNTERS = [
   'kvBytesWritten',
 ] as const satisfies readonly (keyof Work)[];
 
-/** The places in the forward pass that evidence is read at, in order. */
+/** The places in the forward pass at which evidence is read, in order. */
 export const STAGES = [
   'embedding',
   'attention_norm',
@@ -212,104 +218,114 @@ export const STAGES = [
 /** A place in the forward pass. */
 export type Stage = (typeof STAGES)[number];
 
-/** What to copy while a call runs. */
+/** The evidence to copy while a call runs. */
 export interface CaptureOptions {
-  /** `none` (the default) costs nothing; `attention` the weights alone; `all` every stage. */
+  /**
+   * Which stages to copy: `none` (the default, which costs nothing), `attention` (only attention
+   * weights) or `all`.
+   */
   readonly capture?: 'none' | 'attention' | 'all';
-  /** Layers to copy, ascending; every layer when left out. */
+  /** Layers to copy, in ascending order. The default is every layer. */
   readonly layers?: readonly number[];
-  /** Rows to copy: all of the call's (the default) or its last alone. */
+  /** Rows to copy: all rows of the call (the default) or only the last. */
   readonly rows?: 'all' | 'last';
 }
 
 /** One stage of one layer, for the captured rows. */
 export interface StageTensor<C extends ComputeType = ComputeType> extends Tensor<C> {
   readonly stage: Stage;
-  /** 0 for `embedding`, `nLayers` for `final_norm` and `logits`. */
+  /** The layer; 0 for `embedding`, `nLayers` for `final_norm` and `logits`. */
   readonly layer: number;
-  /** Position of the first row; the logits have the last row alone unless all were asked for. */
+  /** Position of the first row. Logits have only the last row, unless all were requested. */
   readonly firstPosition: number;
 }
 
-/** What a call computed, copied while it ran: the very tensors that produced its logits. */
+/** Copies of the tensors that a call computed on its way to the logits. */
 export interface Evidence<C extends ComputeType = ComputeType> {
   /** The captured layers, ascending. */
   readonly layers: readonly number[];
   /** Position of the first captured row. */
   readonly firstPosition: number;
+  /** Number of captured rows. */
   readonly nRows: number;
   /**
-   * Attention weights, `[layers.length, nHeads, nRows, firstPosition + nRows]`; row `r` is that of
-   * position `firstPosition + r`, and what lies after its own position is 0.
+   * The attention weights, `[layers.length, nHeads, nRows, firstPosition + nRows]`. Row `r` belongs
+   * to position `firstPosition + r`; entries after that position are 0.
    */
   readonly attention: Tensor<C>;
-  /** With `all`: every other stage, each `[rows, ...shape of the stage]`; empty otherwise. */
+  /** With `capture: 'all'`, every other stage, each `[rows, ...shape of the stage]`. */
   readonly stages: readonly StageTensor<C>[];
 }
 
-/** What a call hands out beside what it did. */
+/** Options of a forward call. */
 export interface StepOptions extends CaptureOptions {
   /**
-   * Whether the step has a copy of the logits; true when left out. They are in the session either
-   * way: see its `logits`, `topTokens` and `sample`.
+   * Whether the step contains a copy of the logits. The default is true. The session keeps them
+   * either way, for its `logits`, `topTokens` and `sample`.
    */
   readonly logits?: boolean;
 }
 
-/** Which call a step was. */
+/** The kind of call that a step was. */
 export type StepPhase = 'prefill' | 'decode' | 'extend';
 
-/** What one call did, without its tensors. */
+/** A description of one call, without its tensors. */
 export interface StepInfo {
   readonly phase: StepPhase;
-  /** Of the last row. */
+  /** Position of the last row. */
   readonly position: number;
+  /** Number of rows in the cache before the call. */
   readonly kvLenBefore: number;
+  /** Number of rows in the cache after the call. */
   readonly kvLen: number;
-  /** Rows appended to each layer: `kvLen - kvLenBefore`, read from every layer's own length. */
+  /** Number of rows appended to each layer, read from that layer's own length. */
   readonly rowsAppended: readonly number[];
-  /** Attention scores of the last row alone, over all layers and heads. */
+  /** Number of attention scores of the last row alone, over all layers and heads. */
   readonly rowAttentionScoreValues: number;
-  /** Of this call alone. */
+  /** Work done by this call alone. */
   readonly work: Work;
-  /** Wall time around the core call, in milliseconds. */
+  /** Wall time of the call in the core, in milliseconds. */
   readonly milliseconds: number;
 }
 
-/** What one call did. */
+/** The result of one forward call. */
 export interface Step<C extends ComputeType = ComputeType> extends StepInfo {
-  /** `[vocabSize]`, after the last row; a copy, or empty with `logits: false`. */
+  /** A copy of the logits after the last row, `[vocabSize]`; empty with `logits: false`. */
   readonly logits: FloatArray<C>;
-  /** Present when it was asked for. */
+  /** The evidence, if it was requested. */
   readonly evidence?: Evidence<C>;
 }
 
-/** A complete-prefix forward without the cache. */
+/** The result of a complete forward pass without the cache. */
 export interface Replay<C extends ComputeType = ComputeType> {
-  /** `[vocabSize]` after the last token, or `[nTokens, vocabSize]` when all were asked for. */
+  /** Logits after the last token, `[vocabSize]`, or with `allLogits`, `[nTokens, vocabSize]`. */
   readonly logits: Tensor<C>;
+  /** Work done by this replay alone. */
   readonly work: Work;
-  /** Wall time around the core call, in milliseconds. */
+  /** Wall time of the replay in the core, in milliseconds. */
   readonly milliseconds: number;
-  /** Present when it was asked for. */
+  /** The evidence, if it was requested. */
   readonly evidence?: Evidence<C>;
 }
 
-/** The cache against a complete-prefix replay of the same tokens. */
+/** A comparison of a session's logits with those of a replay of its tokens. */
 export interface Verification {
+  /** Number of tokens that were replayed. */
   readonly nTokens: number;
   /** Whether the two logits are the same bytes. */
   readonly bytesEqual: boolean;
-  /** Largest |difference| of the logits; 0 is expected, exactly. */
+  /** The largest absolute difference of two logits; exactly 0 is expected. */
   readonly maxAbsDifference: number;
-  /** The call that gave the session's logits; not known one by one after `Session.generate`. */
+  /** The call that computed the session's logits; unknown after `Session.generate`. */
   readonly cached: StepInfo | undefined;
-  /** The replay that was run to check it. */
+  /** Work and time of the replay that checked it. */
   readonly replay: { readonly work: Work; readonly milliseconds: number };
   /**
-   * Content hash of every layer before and after the replay; equal, since a replay uses no cache.
+   * Content hash of every layer before the replay. `hashesAfter` is the same, since a replay does
+   * not touch the cache.
    */
   readonly hashesBefore: readonly string[];
+  /** Content hash of every layer after the replay. */
   readonly hashesAfter: readonly string[];
 }
 
@@ -326,49 +342,63 @@ export interface RankedToken {
 /** How the next token is chosen. */
 export interface SamplingOptions {
   /**
-   * 0 (the default) is greedy: the largest logit, ties to the lower id; the rest is then unused.
+   * Divides the logits. With 0 (the default) the choice is greedy: the token with the largest
+   * logit, the lower id on a tie. Greedy choices use no other option.
    */
   readonly temperature?: number;
-  /** Candidates kept; 0 (the default): all. */
+  /** Number of likeliest candidates to keep. The default, 0, keeps all. */
   readonly topK?: number;
-  /** `(0, 1]`, 1 by default: the smallest set of candidates that reaches it. */
+  /**
+   * Keeps the smallest set of likeliest candidates whose probabilities add up to `topP`, `(0, 1]`.
+   * The default, 1, keeps all.
+   */
   readonly topP?: number;
-  /** `[0, 1)`, 0 by default: candidates below `minP` times the largest probability go. */
+  /**
+   * Drops candidates less likely than `minP` times the likeliest, `[0, 1)`. The default, 0, drops
+   * none.
+   */
   readonly minP?: number;
-  /** `> 0`, 1 by default: divides positive and multiplies negative logits of ids already seen. */
+  /**
+   * Divides positive logits of ids already seen and multiplies negative ones; above 0. The default,
+   * 1, changes nothing.
+   */
   readonly repetitionPenalty?: number;
 }
 
 /**
- * State of SplitMix64, the random generator. A call that draws moves `state`; one that fails does
- * not.
+ * The random generator, SplitMix64. A call that draws replaces `state`; a call that fails does not.
  */
 export interface Rng {
-  /** 64 bits, unsigned. */
+  /** The state, an unsigned 64-bit integer. */
   state: bigint;
 }
 
-/** A choice of a token, with what it was chosen by. */
+/** A choice of a token, and how it came about. */
 export interface Draw {
+  /** The chosen token id. */
   readonly token: number;
-  /** `interval[1] - interval[0]`. */
+  /** Its probability among the candidates: `interval[1] - interval[0]`. */
   readonly probability: number;
-  /** In `[0, 1)`; none for a greedy choice. */
+  /** The random number drawn, in `[0, 1)`. A greedy choice has none. */
   readonly unitDraw?: number;
-  /** Half-open, holds `unitDraw`. */
+  /** The token's share of `[0, 1)`, half-open; it contains `unitDraw`. */
   readonly interval: readonly [number, number];
-  /** Tokens left after topK, topP and minP. */
+  /** Number of candidates left after `topK`, `topP` and `minP`. */
   readonly candidates: number;
 }
 
-/** Lengths of the prefix at each call that gave logits, and the work of all of them. */
+/** The calls of a session as a contrast needs them: one prefill and then decodes. */
 export interface Schedule {
-  /** First a prefill's, then one more for each decode. */
+  /** Number of rows after each call: first the prefill's, then one more for each decode. */
   readonly prefixLengths: readonly number[];
+  /** Work of all the calls together. */
   readonly work: Work;
 }
 
-/** Two schedules of the same prefixes, each checked against the formula. */
+/**
+ * The work of two schedules of the same prefixes, with the cache and by replays, after each one's
+ * counters were checked against the formula. "Avoided" is the difference.
+ */
 export interface Contrast {
   readonly cachedScoreValues: number;
   readonly replayScoreValues: number;
@@ -378,15 +408,15 @@ export interface Contrast {
   readonly avoidedProjectionRows: number;
 }
 
-/** What `memory()` counts; both are 0 when everything has been disposed. */
+/** Memory in use. All but `heapBytes` are 0 when everything has been disposed of. */
 export interface MemoryInfo {
-  /** Handles not yet disposed: models, builders, caches, sessions. */
+  /** Number of handles not yet disposed of: models, builders, caches, sessions, savepoints. */
   readonly liveHandles: number;
-  /** Tensor buffers of the core. */
+  /** Number of the core's tensor buffers. */
   readonly liveBuffers: number;
-  /** Their bytes. */
+  /** Bytes of those buffers. */
   readonly liveBytes: number;
-  /** Size of the module's memory; it grows and never shrinks. */
+  /** Size of the module's memory in bytes. It grows and never shrinks. */
   readonly heapBytes: number;
 }
 
@@ -396,11 +426,11 @@ export type Variant = 'simd' | 'relaxed' | 'simd-mt' | 'relaxed-mt';
 /** Which build runs, on how many threads, and why. */
 export interface ModuleInfo {
   readonly variant: Variant;
-  /** The calling thread included. */
+  /** Number of threads, including the calling one. */
   readonly threads: number;
-  /** One sentence for each thing that decided it, e.g. why there is one thread. */
+  /** The reasons for the build and the number of threads, one sentence each. */
   readonly why: readonly string[];
-  /** Of the module. */
+  /** Version of the module. */
   readonly version: string;
 }
 
@@ -414,11 +444,11 @@ export interface ModuleOptions {
    * the cores busy. The number of threads never changes a bit of a result.
    */
   readonly threads?: 'auto' | number;
-  /** Takes this build instead of the best one that runs here. */
+  /** The build to load. The default is the best one that runs here. */
   readonly variant?: Variant;
   /**
-   * The `.wasm` itself: its bytes, its address, or compiled. It has to be that of the chosen
-   * variant.
+   * The `.wasm` file: its bytes, its address, or the compiled module. It must belong to the variant
+   * that is loaded. The default is the file of the package.
    */
   readonly wasm?: ArrayBuffer | Uint8Array | URL | string | WebAssembly.Module;
 }

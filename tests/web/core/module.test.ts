@@ -1,7 +1,7 @@
 // One module, many ways to start it, and what is left when it breaks.
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadCore, type Core, type Variant } from 'kvlens/core';
-import type { CoreKvCache } from '../../../dist/core/cache.js';
+import type { CoreKvCache } from '../../../dist/core/core-kv-cache.js';
 import { instanceOf } from '../../../dist/core/core.js';
 import { automaticThreads, chooseVariant } from '../../../dist/variants.js';
 import { repositoryBytes } from '../../support/fixtures.js';

@@ -52,7 +52,10 @@ interface OpenCall<C extends ComputeType> {
   milliseconds: number;
 }
 
-type CopiedStep<C extends ComputeType> = StepValue & { readonly logits: FloatArray<C> };
+/** What the core says of a call, with logits that stay valid. */
+type CopiedStep<C extends ComputeType> = Omit<StepValue, 'logits'> & {
+  readonly logits: FloatArray<C>;
+};
 
 export class CoreSession<C extends ComputeType>
   extends OwnedHandle<RawSession>
