@@ -1,6 +1,7 @@
 /**
  * What the counters of a schedule must come to, from the configuration alone. The core counts where
- * the work is done; this is for showing what was not run, and tests hold the two equal.
+ * the work is done; this formula is for showing work that was not done, and a test
+ * compares it with counted work.
  */
 import type { Config, Work } from './types.js';
 

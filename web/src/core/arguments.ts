@@ -37,7 +37,7 @@ export function invalidArgument(
   );
 }
 
-/** An integer in `0..2^32 - 1`. */
+/** Checks for an integer in `0..2^32 - 1`. Errors: invalid_argument. */
 export function count(field: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_COUNT) {
     throw invalidArgument(field, value, 'integers from 0 to 4294967295');
@@ -45,7 +45,7 @@ export function count(field: string, value: unknown): number {
   return value;
 }
 
-/** An integer in `0..limit - 1`. */
+/** Checks for an integer in `0..limit - 1`. Errors: invalid_argument. */
 export function index(field: string, value: unknown, limit: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value >= limit) {
     throw invalidArgument(
@@ -106,7 +106,7 @@ function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** Integers in `0..2^32 - 1`, as the module takes token ids and lengths. */
+/** Checks token ids or lengths: integers in `0..2^32 - 1`. Errors: invalid_argument. */
 export function counts(field: string, value: TokenIds): Uint32Array {
   if (value instanceof Uint32Array) {
     if (isDetached(value.buffer))
@@ -118,7 +118,7 @@ export function counts(field: string, value: TokenIds): Uint32Array {
   return Uint32Array.from(value);
 }
 
-/** The bytes of any buffer or view. */
+/** Returns the bytes of any buffer or view. Errors: invalid_argument. */
 export function bytes(field: string, value: ArrayBufferView | ArrayBuffer): Uint8Array {
   const isView = ArrayBuffer.isView(value);
   if (!isView && !(value instanceof ArrayBuffer))
@@ -131,7 +131,7 @@ export function bytes(field: string, value: ArrayBufferView | ArrayBuffer): Uint
     : new Uint8Array(buffer);
 }
 
-/** A complete configuration; its ranges are the core's to check. */
+/** Completes a configuration with its defaults. The core checks the ranges. */
 export function config(input: ConfigInput): Config {
   const given = object('config', input);
   const rope = object('config.rope', given.rope ?? {});
@@ -164,7 +164,7 @@ export function config(input: ConfigInput): Config {
   };
 }
 
-/** Sampling as the module takes it. */
+/** Completes sampling options with their defaults. Errors: invalid_argument. */
 export function sampling(options: SamplingOptions): {
   greedy: boolean;
   temperature: number;
@@ -185,7 +185,7 @@ export function sampling(options: SamplingOptions): {
   };
 }
 
-/** The state to draw from; greedy choices draw nothing and need none. */
+/** Returns the state to draw from. Greedy choices draw nothing and need none. */
 export function rngState(rng: Rng | undefined, greedy: boolean): bigint {
   if (rng === undefined) {
     if (greedy) return 0n;
@@ -194,7 +194,7 @@ export function rngState(rng: Rng | undefined, greedy: boolean): bigint {
   return state64('rng.state', object('rng', rng).state);
 }
 
-/** An unsigned 64-bit integer, given as a bigint. */
+/** Checks for an unsigned 64-bit integer, given as a bigint. */
 export function state64(field: string, value: unknown): bigint {
   if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) {
     throw invalidArgument(field, value, 'bigints from 0n to 2n ** 64n - 1n');
@@ -202,7 +202,7 @@ export function state64(field: string, value: unknown): bigint {
   return value;
 }
 
-/** What to capture; undefined for nothing. */
+/** Returns what to capture, or undefined for nothing. Errors: invalid_argument. */
 export function capture(
   options: CaptureOptions | undefined,
   nLayers: number,

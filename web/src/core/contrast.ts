@@ -1,4 +1,4 @@
-/** Measured against formula, by the core. */
+/** Compares two schedules; the core checks their counters against the formula. */
 import type { Config, Contrast, Schedule } from '../types.js';
 import * as check from './arguments.js';
 import { unwrap, type Instance } from './instance.js';

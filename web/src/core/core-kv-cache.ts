@@ -1,4 +1,4 @@
-/** The key/value cache over the module's own. */
+/** `KvCache` of the public interface, implemented by the module's cache. */
 import type { CacheOptions, KvCache, LayerKvCache } from '../core-api.js';
 import { KvLensError } from '../errors.js';
 import type { KvCache as RawKvCache } from '../kvlens-simd.js';
@@ -18,7 +18,7 @@ export class CoreKvCache<C extends ComputeType>
   readonly config: Config;
   readonly capacity: number;
   readonly bytes: number;
-  /** Sessions bound to it now. */
+  /** Number of sessions bound to it now. */
   bound = 0;
 
   private constructor(
@@ -128,7 +128,7 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
     return this.contentHashes([check.count('nRows', nRows)])[0]!;
   }
 
-  /** `contentHash` of each of several lengths. */
+  /** Returns `contentHash` for each of several lengths. */
   contentHashes(lengths: readonly number[]): string[] {
     const { raw } = this.#cache;
     const { len } = this;
@@ -144,7 +144,7 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
     return this.#instance.call(() => raw.contentHashes(this.index, given)).map(hex64);
   }
 
-  /** All rows of one head, or of every head, `[.., len, headDim]`. */
+  /** Copies all rows of one head, or of every head, `[.., len, headDim]`. */
   #rows(read: 'readKeys' | 'readValues', kvHead: number | undefined): FloatArray<C> {
     const { nKvHeads } = this.#cache.config;
     const { len } = this;
@@ -168,7 +168,7 @@ class CoreLayer<C extends ComputeType> implements LayerKvCache<C> {
     );
   }
 
-  /** Rows `[rowBegin, rowBegin + nRows)` of some heads, `[heads.length, nRows, headDim]`. */
+  /** Copies rows `[rowBegin, rowBegin + nRows)` of heads, `[heads.length, nRows, headDim]`. */
   #read(
     read: 'readKeys' | 'readValues',
     heads: readonly number[],

@@ -1,4 +1,4 @@
-/** Models and their builders over the module's own. */
+/** `Model` and `ModelBuilder` of the public interface, implemented by the module's objects. */
 import type { Model, ModelBuilder, ParameterInput } from '../core-api.js';
 import { KvLensError } from '../errors.js';
 import type { Model as RawModel, ModelBuilder as RawBuilder } from '../kvlens-simd.js';
@@ -182,7 +182,8 @@ export class CoreModelBuilder extends OwnedHandle<RawBuilder> implements ModelBu
 }
 
 /**
- * undefined when a row is not a whole number of blocks, which the core refuses in its own words.
+ * Returns the size of a parameter in bytes, or undefined if a row is not a whole number of blocks,
+ * which the core refuses.
  */
 function storageBytes(spec: ParameterSpec, dtype: DType): number | undefined {
   const { blockValues, blockBytes } = dtypes[dtype];

@@ -1,4 +1,4 @@
-/** A savepoint over the module's own, with what JavaScript knows of the session at that moment. */
+/** A savepoint of the module, and what JavaScript knew of the session when it was made. */
 import type { Savepoint } from '../core-api.js';
 import type { Savepoint as RawSavepoint } from '../kvlens-simd.js';
 import type { ComputeType, StepInfo } from '../types.js';

@@ -1,5 +1,6 @@
 /**
- * The session over the module's own: calls, evidence, what was last done, and the check by replay.
+ * `Session` of the public interface, implemented by the module's session. It checks arguments,
+ * copies results out of the module, and remembers the last step.
  */
 import type {
   GenerateRequest,
@@ -417,13 +418,13 @@ export class CoreSession<C extends ComputeType>
     this.#open = undefined;
   }
 
-  /** The logits are a view until they are copied. */
+  /** Copies the logits, which are a view of the module's memory. */
   #copyStep(value: StepValue, { copiesLogits }: OpenCall<C>): CopiedStep<C> {
     const wanted = copiesLogits ? value.logits : value.logits.subarray(0, 0);
     return { ...value, logits: copyOf(wanted) as FloatArray<C> };
   }
 
-  /** What a call that has succeeded leaves behind, in the session and for its caller. */
+  /** Remembers a call that has succeeded, and makes the result for its caller. */
   #record(open: OpenCall<C>, value: CopiedStep<C>): Step<C> {
     try {
       const info: StepInfo = {

@@ -1,4 +1,4 @@
-/** A replay in steps over the module's own. */
+/** `StepwiseReplay` of the public interface, implemented by the module's replay. */
 import type { StepwiseReplay } from '../core-api.js';
 import type { Outcome, Replay as RawReplay } from '../kvlens-simd.js';
 import type { ComputeType, FloatArray, Replay } from '../types.js';
@@ -10,7 +10,7 @@ import { workFrom } from './work.js';
 /** What is known of a replay when it begins. */
 export interface ReplayStart<C extends ComputeType> {
   readonly capture: EvidenceCapture<C> | undefined;
-  /** Of the logits that it gives. */
+  /** Shape of the logits that it will return. */
   readonly shape: readonly number[];
   /** Called once, when it has ended. */
   readonly onEnd: (replay: CoreStepwiseReplay<C>) => void;

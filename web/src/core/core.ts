@@ -31,7 +31,7 @@ import { Instance, unwrap } from './instance.js';
 import { CoreModel, CoreModelBuilder } from './core-model.js';
 import { CoreSession } from './core-session.js';
 
-/** For the package's own use and tests: the instance behind a core. */
+/** The instance behind each core, for the package and its tests. */
 const instances = new WeakMap<Core, Instance>();
 
 export function instanceOf(core: Core): Instance {
@@ -39,7 +39,7 @@ export function instanceOf(core: Core): Instance {
 }
 
 /**
- * Loads the module and starts it. `threads` is 1 unless it is asked for.
+ * Loads and starts the module. The default of `threads` is 1.
  * Errors: module_load_failed, unsupported_environment, invalid_argument.
  */
 export async function loadCore(options: ModuleOptions = {}): Promise<Core> {
@@ -163,7 +163,7 @@ class LoadedCore implements Core {
     this.dispose();
   }
 
-  /** A handle of this very instance; another's would be a number without meaning here. */
+  /** Checks that a handle was made by this instance. Another's would mean nothing here. */
   #ownModel(model: Model): CoreModel {
     if (!(model instanceof CoreModel) || model.owner !== this.#instance) {
       throw check.invalidArgument('model', model, 'a Model made by this core');

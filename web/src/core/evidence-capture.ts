@@ -39,7 +39,7 @@ function rowShape(stage: Stage, { config }: CoreModel): number[] {
 
 interface Row {
   readonly position: number;
-  /** In the module's memory. */
+  /** A view of the module's memory. */
   readonly values: Float32Array | Float64Array;
 }
 
@@ -55,7 +55,10 @@ export class EvidenceCapture<C extends ComputeType> {
   readonly #attention: FloatArray<C>;
   #ended = false;
 
-  /** undefined when nothing is asked for. `nRows` rows will run, from `position` on. */
+  /**
+   * Starts a capture of a call that will run `nRows` rows from `position` on. Returns undefined if
+   * no evidence is requested. Errors: invalid_argument, out_of_memory.
+   */
   static start<C extends ComputeType>(
     instance: Instance,
     model: CoreModel,
@@ -100,14 +103,14 @@ export class EvidenceCapture<C extends ComputeType> {
     );
   }
 
-  /** Gives the module's copy back. Calling it again does nothing. */
+  /** Frees the module's copy. Calling it again does nothing. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
     if (!this.#instance.gone) this.#instance.call(() => this.recorder.delete());
   }
 
-  /** What has been recorded; errors: out_of_memory. */
+  /** Copies out what has been recorded. Errors: out_of_memory. */
   take(): Evidence<C> {
     const groups = this.#instance.call(() => this.#groups());
     const nHeads = this.#model.config.nHeads;

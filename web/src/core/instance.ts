@@ -14,7 +14,7 @@ import {
 import type { Failure, MainModule, Outcome, ThreadPool } from '../kvlens-simd.js';
 import type { ModuleInfo } from '../types.js';
 
-/** The error that a failure of the core stands for. */
+/** Makes an error of a failure of the core. */
 function toError(failure: Failure): AnyKvLensError {
   const code: ErrorCode = failure.code;
   return new KvLensError(
@@ -26,7 +26,7 @@ function toError(failure: Failure): AnyKvLensError {
   ) as AnyKvLensError;
 }
 
-/** The value of an outcome, or its error thrown. */
+/** Returns the value of an outcome, or throws its error. */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw toError(outcome);
   return outcome.value;
@@ -47,7 +47,7 @@ export function allocating<T>(bytes: number, run: () => T): T {
   }
 }
 
-/** A copy of a view of the module's memory. */
+/** Copies a view of the module's memory. Errors: out_of_memory. */
 export function copyOf<A extends { slice(): A; readonly byteLength: number }>(view: A): A {
   return allocating(view.byteLength, () => view.slice());
 }

@@ -18,7 +18,7 @@ function textHash(text: string): bigint {
   return hash;
 }
 
-/** `contentHashes` are of the bytes as the parameter was given, by name. */
+/** `contentHashes` maps each name to the hash of the bytes that the caller gave. */
 export function modelHash(
   config: Config,
   parameters: readonly ParameterInfo[],

@@ -1,5 +1,5 @@
 /**
- * What all handles have in common: they are counted, given back once, and refuse use afterwards.
+ * The base of all handles: they are counted, freed once, and refuse any use afterwards.
  */
 import { KvLensError } from '../errors.js';
 import type { Handle } from '../core-api.js';
@@ -42,10 +42,10 @@ export abstract class OwnedHandle<Raw extends RawHandle> implements Handle {
     return this.#disposed;
   }
 
-  /** Throws when something else still needs this handle. */
+  /** Throws if something still needs this handle. */
   protected checkUnused(): void {}
 
-  /** Gives back what this handle owns besides its raw object. */
+  /** Frees what this handle owns besides its raw object. */
   protected releaseOwned(): void {}
 
   dispose(): void {

@@ -1,10 +1,10 @@
-/** A session's logits against those of a replay, by their bytes and by their values. */
+/** Compares a session's logits with those of a replay, by their bytes and by their values. */
 import type { Session } from '../core-api.js';
 import type { ComputeType, FloatArray, Replay, Verification } from '../types.js';
 
 /**
- * Begins a verification: takes the logits and the cache's hashes as they are now. What it returns
- * is to be called with the replay of the session's tokens. Errors: no_logits.
+ * Begins a verification: takes the logits and the cache's hashes as they are now. Call the result
+ * with the replay of the session's tokens. Errors: no_logits.
  */
 export function verification<C extends ComputeType>(
   session: Session<C>,
